@@ -1,0 +1,35 @@
+//! One partition's log on a disk: segments, indexes, producers, epochs, checkpoints, recovery.
+//!
+//! Files are byte for byte what Apache Kafka 4.4.0 writes and reads. The crate is deterministic and synchronous: time is an
+//! argument and the disk a trait, so that the same code runs on a machine's disk and on a simulated one that fails.
+
+mod checkpoint;
+pub mod disk;
+mod file_names;
+mod leader_epochs;
+pub mod log_directory;
+mod log_reader;
+mod offset_index;
+mod options;
+mod partition_log;
+mod producer_state;
+mod recovery;
+mod retention;
+mod scan;
+mod segment;
+mod time_index;
+
+pub use checkpoint::{
+    CheckpointError, HIGH_WATERMARK_CHECKPOINT, LOG_START_CHECKPOINT, Offsets, RECOVERY_POINT_CHECKPOINT,
+    read_checkpoint, write_checkpoint,
+};
+pub use disk::{Disk, File, RealDisk, SimDisk};
+pub use leader_epochs::{EpochEnd, EpochStart, LeaderEpochs};
+pub use log_directory::LogDirectory;
+pub use log_reader::{DamagedRange, LogReader, Read, ReadError, ReadRequest, TimestampOffset};
+pub use options::{CompressionPolicy, Durability, LogOptions};
+pub use partition_log::{AppendAs, AppendError, Appended, Origin, PartitionLog, SyncDone, SyncHandle};
+pub use producer_state::{ActiveProducer, DuplicateBatch, ProducerError, ProducerStates};
+pub use recovery::{OpenError, Recovery, Start};
+pub use retention::{DeleteRecordsError, Removed};
+pub use segment::Wait;

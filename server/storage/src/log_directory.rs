@@ -1,0 +1,315 @@
+//! One of a node's `log.dirs`: whose it is, whether it was left in good order, and the folders of its partitions.
+//!
+//! ```text
+//! meta.properties                     cluster, node and directory id
+//! .kafka_cleanshutdown                there only if the last stop was clean; taken away at start
+//! recovery-point-offset-checkpoint    and the other checkpoints
+//! first-0/                            one folder a partition; partition.metadata in it names the topic's id
+//! first-0.0123…-delete/               deleted, to be removed
+//! first-0.0123…-stray/                not in the metadata: kept for the operator
+//! ```
+
+mod clean_shutdown;
+mod folder;
+mod meta_properties;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use model::{Offset, TopicId, TopicPartition, Uuid};
+
+use crate::checkpoint::{
+    CheckpointError, HIGH_WATERMARK_CHECKPOINT, LOG_START_CHECKPOINT, Offsets, RECOVERY_POINT_CHECKPOINT,
+    read_checkpoint, write_checkpoint,
+};
+use crate::disk::{Disk, File, OpenMode, read_small_file, replace_file};
+use crate::recovery::Start;
+
+pub use clean_shutdown::CLEAN_SHUTDOWN_FILE;
+pub use folder::{Folder, FolderKind};
+pub use meta_properties::{META_PROPERTIES, MetaProperties, MetaPropertiesError};
+
+const PARTITION_METADATA: &str = "partition.metadata";
+const LOCK_FILE: &str = ".lock";
+const SMALL_FILE_BYTES_MAX: usize = 64 << 10;
+
+/// Why a log directory cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum DirectoryError {
+    #[error(transparent)]
+    MetaProperties(#[from] MetaPropertiesError),
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    #[error("folder {folder} holds topic id {found}, {expected} is wanted")]
+    TopicId {
+        folder: String,
+        found: TopicId,
+        expected: TopicId,
+    },
+    #[error("partition.metadata of {0} is malformed")]
+    PartitionMetadata(String),
+    #[error("{} is in use by another process", .0.display())]
+    Locked(PathBuf),
+    #[error("using the log directory")]
+    Io(#[from] io::Error),
+}
+
+/// An open log directory.
+pub struct LogDirectory<D: Disk> {
+    disk: D,
+    /// Held for as long as the directory is open.
+    _lock: D::File,
+    path: PathBuf,
+    properties: MetaProperties,
+    /// The broker epoch of a clean end, -1 in it for "not known"; `None` if the end was not clean.
+    previous_broker_epoch: Option<i64>,
+    recovery_points: Offsets,
+    log_starts: Offsets,
+    high_watermarks: Offsets,
+}
+
+/// Gives a directory its identity, as `storage format` does.
+///
+/// # Errors
+/// If it has one already, or the disk fails.
+pub fn format<D: Disk>(disk: &D, path: &Path, properties: &MetaProperties) -> Result<(), DirectoryError> {
+    disk.create_directory(path)?;
+    match MetaProperties::read(disk, path) {
+        Err(MetaPropertiesError::Missing(_)) => {}
+        Ok(_) => return Err(MetaPropertiesError::AlreadyFormatted(path.to_owned()).into()),
+        Err(error) => return Err(error.into()),
+    }
+    properties.write(disk, path)?;
+    Ok(())
+}
+
+impl<D: Disk> LogDirectory<D> {
+    /// Opens a formatted directory. The sign of a clean end is taken away: whoever stops in good order puts a new one.
+    ///
+    /// # Errors
+    /// If it was not formatted, or its files cannot be read. A directory without id gets `new_directory_id`.
+    pub fn open(disk: D, path: &Path, new_directory_id: Uuid) -> Result<Self, DirectoryError> {
+        let mut properties = MetaProperties::read(&disk, path)?;
+        if properties.directory_id.is_none() || properties.version == 0 {
+            properties.directory_id.get_or_insert(new_directory_id);
+            properties.version = 1;
+            properties.write(&disk, path)?;
+        }
+        let lock = disk.open(&path.join(LOCK_FILE), OpenMode::Create)?;
+        lock.lock().map_err(|error| match error.kind() {
+            io::ErrorKind::WouldBlock => DirectoryError::Locked(path.to_owned()),
+            _ => error.into(),
+        })?;
+        let previous_broker_epoch = clean_shutdown::take(&disk, path)?;
+        let recovery_points = read_checkpoint(&disk, path, RECOVERY_POINT_CHECKPOINT)?;
+        let log_starts = read_checkpoint(&disk, path, LOG_START_CHECKPOINT)?;
+        let high_watermarks = read_checkpoint(&disk, path, HIGH_WATERMARK_CHECKPOINT)?;
+        let path = path.to_owned();
+        Ok(LogDirectory {
+            disk,
+            _lock: lock,
+            path,
+            properties,
+            previous_broker_epoch,
+            recovery_points,
+            log_starts,
+            high_watermarks,
+        })
+    }
+
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    #[must_use]
+    pub fn disk(&self) -> &D {
+        &self.disk
+    }
+
+    #[must_use]
+    pub fn properties(&self) -> &MetaProperties {
+        &self.properties
+    }
+
+    /// Whether the last stop was in good order.
+    #[must_use]
+    pub fn was_clean(&self) -> bool {
+        self.previous_broker_epoch.is_some()
+    }
+
+    /// The broker epoch of the last clean stop: PreviousBrokerEpoch of the registration.
+    #[must_use]
+    pub fn previous_broker_epoch(&self) -> Option<i64> {
+        self.previous_broker_epoch.filter(|epoch| *epoch >= 0)
+    }
+
+    /// Leaves the sign of a clean end: the last thing to do, after all logs are closed and the checkpoints written.
+    ///
+    /// # Errors
+    /// As the disk says.
+    pub fn mark_clean(&self, broker_epoch: Option<i64>) -> io::Result<()> {
+        clean_shutdown::put(&self.disk, &self.path, broker_epoch)
+    }
+
+    /// What is known of the log of `partition` before it is opened.
+    #[must_use]
+    pub fn start_of(&self, partition: &TopicPartition) -> Start {
+        Start {
+            clean: self.was_clean(),
+            recovery_point: self.recovery_points.get(partition).copied().unwrap_or_default(),
+            log_start_offset: self.log_starts.get(partition).copied().unwrap_or_default(),
+        }
+    }
+
+    /// The high watermark that was recorded last; 0 if there is none.
+    #[must_use]
+    pub fn high_watermark_of(&self, partition: &TopicPartition) -> Offset {
+        self.high_watermarks.get(partition).copied().unwrap_or_default()
+    }
+
+    pub fn set_recovery_point(&mut self, partition: &TopicPartition, offset: Offset) {
+        self.recovery_points.insert(partition.clone(), offset);
+    }
+
+    /// Only logs whose start is above their first segment's need this.
+    pub fn set_log_start(&mut self, partition: &TopicPartition, offset: Offset) {
+        self.log_starts.insert(partition.clone(), offset);
+    }
+
+    pub fn set_high_watermark(&mut self, partition: &TopicPartition, offset: Offset) {
+        self.high_watermarks.insert(partition.clone(), offset);
+    }
+
+    /// Forgets a partition that is not here any more; the checkpoints say so when they are written next.
+    pub fn forget(&mut self, partition: &TopicPartition) {
+        self.recovery_points.remove(partition);
+        self.log_starts.remove(partition);
+        self.high_watermarks.remove(partition);
+    }
+
+    /// # Errors
+    /// As the disk says; so for the other two.
+    pub fn write_recovery_points(&self) -> io::Result<()> {
+        write_checkpoint(&self.disk, &self.path, RECOVERY_POINT_CHECKPOINT, &self.recovery_points)
+    }
+
+    /// # Errors
+    /// As the disk says.
+    pub fn write_log_starts(&self) -> io::Result<()> {
+        write_checkpoint(&self.disk, &self.path, LOG_START_CHECKPOINT, &self.log_starts)
+    }
+
+    /// # Errors
+    /// As the disk says.
+    pub fn write_high_watermarks(&self) -> io::Result<()> {
+        write_checkpoint(&self.disk, &self.path, HIGH_WATERMARK_CHECKPOINT, &self.high_watermarks)
+    }
+
+    /// Where the log of `partition` is.
+    #[must_use]
+    pub fn partition_path(&self, partition: &TopicPartition) -> PathBuf {
+        self.path.join(partition.to_string())
+    }
+
+    /// Makes the folder of a partition and writes its topic's id into it; checks the id if it is there.
+    ///
+    /// # Errors
+    /// If the folder is another topic's of the same name, or the disk fails.
+    pub fn create_partition(&self, partition: &TopicPartition, topic_id: TopicId) -> Result<PathBuf, DirectoryError> {
+        let path = self.partition_path(partition);
+        match self.topic_id_of(partition)? {
+            Some(found) if found == topic_id => return Ok(path),
+            Some(found) => {
+                return Err(DirectoryError::TopicId {
+                    folder: partition.to_string(),
+                    found,
+                    expected: topic_id,
+                });
+            }
+            None => {}
+        }
+        self.disk.create_directory(&path)?;
+        let text = format!("version: 0\ntopic_id: {topic_id}");
+        replace_file(&self.disk, &path.join(PARTITION_METADATA), text.as_bytes())?;
+        self.disk.sync_directory(&self.path)?;
+        Ok(path)
+    }
+
+    /// The topic id in the folder of `partition`; `None` if there is no folder, or no id in it.
+    ///
+    /// # Errors
+    /// If the file that has it is malformed or cannot be read.
+    pub fn topic_id_of(&self, partition: &TopicPartition) -> Result<Option<TopicId>, DirectoryError> {
+        let path = self.partition_path(partition).join(PARTITION_METADATA);
+        let bytes = match read_small_file(&self.disk, &path, SMALL_FILE_BYTES_MAX) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let text = String::from_utf8_lossy(&bytes);
+        let mut lines = text.lines();
+        let id = lines
+            .next()
+            .filter(|line| *line == "version: 0")
+            .and_then(|_| lines.next()?.strip_prefix("topic_id: ")?.parse().ok());
+        id.map(Some)
+            .ok_or_else(|| DirectoryError::PartitionMetadata(partition.to_string()))
+    }
+
+    /// The partition folders, those marked for deletion and the stray ones included.
+    ///
+    /// # Errors
+    /// As the disk says.
+    pub fn folders(&self) -> io::Result<Vec<Folder>> {
+        let entries = self.disk.list(&self.path)?;
+        Ok(entries
+            .into_iter()
+            .filter(|entry| entry.is_directory)
+            .filter_map(|entry| Folder::parse(&entry.name))
+            .collect())
+    }
+
+    /// Takes a partition's folder out of use: it gets a name ending in `-delete`. Returns where it is, for
+    /// [`LogDirectory::remove_folder`] after `file.delete.delay.ms`. `unique` keeps two deletions apart.
+    ///
+    /// # Errors
+    /// As the disk says.
+    pub fn delete_partition(&mut self, partition: &TopicPartition, unique: Uuid) -> io::Result<PathBuf> {
+        self.set_aside(partition, unique, FolderKind::Deleted)
+    }
+
+    /// Sets a folder aside that the metadata does not know: it gets a name ending in `-stray` and is left alone.
+    ///
+    /// # Errors
+    /// As the disk says.
+    pub fn set_stray_aside(&mut self, partition: &TopicPartition, unique: Uuid) -> io::Result<PathBuf> {
+        self.set_aside(partition, unique, FolderKind::Stray)
+    }
+
+    fn set_aside(&mut self, partition: &TopicPartition, unique: Uuid, kind: FolderKind) -> io::Result<PathBuf> {
+        let target = self.path.join(folder::set_aside_name(partition, unique, kind));
+        self.disk.rename(&self.partition_path(partition), &target)?;
+        self.disk.sync_directory(&self.path)?;
+        self.forget(partition);
+        Ok(target)
+    }
+
+    /// Removes a folder that was taken out of use, with everything in it.
+    ///
+    /// # Errors
+    /// If `path` is not such a folder of this directory, or the disk fails.
+    pub fn remove_folder(&self, path: &Path) -> io::Result<()> {
+        let name = path.file_name().and_then(|name| name.to_str()).and_then(Folder::parse);
+        if path.parent() != Some(&self.path) || !name.is_some_and(|folder| folder.kind == FolderKind::Deleted) {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "only folders marked for deletion are removed",
+            ));
+        }
+        self.disk.remove_directory(path)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,336 @@
+//! Reads a log from any thread, without the writer's lock.
+//!
+//! ```text
+//! log start ……………… high watermark ………… log end
+//!      ^ from                ^ up_to (the caller's bound)
+//! ```
+//! A reader sees a snapshot of the segment list and whole batches below the log's end. What it hands out has had its
+//! checksum taken: damage is an error, never an answer. A segment that is deleted meanwhile stays readable to those who
+//! hold it.
+
+mod timestamps;
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use arc_swap::ArcSwap;
+use bytes::{Bytes, BytesMut};
+use model::record_batch::{Batch, BatchError};
+use model::{LeaderEpoch, Offset};
+
+use crate::disk::{Disk, File};
+use crate::leader_epochs::{EpochEnd, EpochStart, LeaderEpochs};
+use crate::segment::{Segment, Wait};
+
+pub use timestamps::TimestampOffset;
+
+/// No answer is larger, whatever is asked for (but for one batch that is).
+const READ_BYTES_MAX: usize = 64 << 20;
+/// How often a read is tried again when the log was truncated under it.
+const ATTEMPTS_MAX: u32 = 3;
+
+/// Offsets whose records are damaged on the disk: kept as evidence, never served.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DamagedRange {
+    pub from: Offset,
+    /// The first sound offset behind it.
+    pub to: Offset,
+}
+
+/// Why a read got nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    #[error("offset {offset} is outside of the log, which has {log_start_offset} to {log_end_offset}")]
+    OutOfRange {
+        offset: Offset,
+        log_start_offset: Offset,
+        log_end_offset: Offset,
+    },
+    #[error("records from offset {0} on are damaged on the disk")]
+    Corrupt(Offset),
+    /// Only where waiting was refused: ask again on a thread that may wait.
+    #[error("the disk would have to be waited for")]
+    WouldBlock,
+    #[error("reading the log")]
+    Io(#[source] io::Error),
+}
+
+impl From<io::Error> for ReadError {
+    fn from(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::WouldBlock {
+            ReadError::WouldBlock
+        } else {
+            ReadError::Io(error)
+        }
+    }
+}
+
+/// What to read.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadRequest {
+    /// The first wanted offset; the batch that holds it is returned whole.
+    pub from: Offset,
+    pub max_bytes: usize,
+    /// Only batches that end below this offset are returned.
+    pub up_to: Offset,
+    /// Return the first batch even if it alone is larger than `max_bytes`.
+    pub min_one: bool,
+    pub wait: Wait,
+}
+
+/// Whole batches, one behind the other.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Read {
+    pub bytes: Bytes,
+    /// The base offset of the first batch; the asked offset if there is none.
+    pub first_offset: Offset,
+    /// The offset behind the last batch; the asked offset if there is none.
+    pub next_offset: Offset,
+}
+
+/// What reader and writer share.
+pub(crate) struct Shared<D: Disk> {
+    pub(crate) segments: ArcSwap<Vec<Arc<Segment<D::File>>>>,
+    pub(crate) log_start: AtomicI64,
+    pub(crate) log_end: AtomicI64,
+    pub(crate) synced: AtomicI64,
+    /// Counts changes of what was already readable.
+    pub(crate) truncations: AtomicU64,
+    pub(crate) epochs: RwLock<LeaderEpochs>,
+    pub(crate) damage: ArcSwap<Vec<DamagedRange>>,
+    pub(crate) offline: AtomicBool,
+}
+
+/// The read side of a log; clones are cheap.
+pub struct LogReader<D: Disk> {
+    shared: Arc<Shared<D>>,
+}
+
+impl<D: Disk> Clone for LogReader<D> {
+    fn clone(&self) -> Self {
+        LogReader {
+            shared: self.shared.clone(),
+        }
+    }
+}
+
+impl<D: Disk> Shared<D> {
+    pub(crate) fn log_start_offset(&self) -> Offset {
+        Offset::new(self.log_start.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn log_end_offset(&self) -> Offset {
+        Offset::new(self.log_end.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn synced_offset(&self) -> Offset {
+        Offset::new(self.synced.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn with_epochs<T>(&self, act: impl FnOnce(&LeaderEpochs) -> T) -> T {
+        act(&self.epochs.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl<D: Disk> LogReader<D> {
+    pub(crate) fn new(shared: Arc<Shared<D>>) -> Self {
+        LogReader { shared }
+    }
+
+    /// The first offset that may be read.
+    #[must_use]
+    pub fn log_start_offset(&self) -> Offset {
+        self.shared.log_start_offset()
+    }
+
+    /// The offset of the record to be appended next.
+    #[must_use]
+    pub fn log_end_offset(&self) -> Offset {
+        self.shared.log_end_offset()
+    }
+
+    /// Everything below is on the disk for good.
+    #[must_use]
+    pub fn synced_offset(&self) -> Offset {
+        self.shared.synced_offset()
+    }
+
+    /// Whether the log's disk has failed: nothing can be written any more.
+    #[must_use]
+    pub fn is_offline(&self) -> bool {
+        self.shared.offline.load(Ordering::Acquire)
+    }
+
+    /// What opening the log found damaged.
+    #[must_use]
+    pub fn damage(&self) -> Arc<Vec<DamagedRange>> {
+        self.shared.damage.load_full()
+    }
+
+    /// The bytes of all segments.
+    #[must_use]
+    pub fn size_bytes(&self) -> u64 {
+        self.shared.segments.load().iter().map(|segment| segment.size()).sum()
+    }
+
+    /// How many bytes of log stand before `offset`, by whole batches: for `min_bytes` and lag in bytes.
+    ///
+    /// # Errors
+    /// As [`LogReader::read`].
+    pub fn bytes_between(&self, from: Offset, to: Offset, wait: Wait) -> Result<u64, ReadError> {
+        Ok(self
+            .bytes_before(to, wait)?
+            .saturating_sub(self.bytes_before(from, wait)?))
+    }
+
+    fn bytes_before(&self, offset: Offset, wait: Wait) -> Result<u64, ReadError> {
+        let segments = self.shared.segments.load_full();
+        let after = segments.partition_point(|segment| segment.base_offset <= offset);
+        let Some(at) = after.checked_sub(1) else { return Ok(0) };
+        let before: u64 = segments[..at].iter().map(|segment| segment.size()).sum();
+        let within = match segments[at].find(offset, wait)? {
+            Some(found) => found.position,
+            None => segments[at].size(),
+        };
+        Ok(before + within)
+    }
+
+    /// The leader epoch under which the record at `offset` was written.
+    #[must_use]
+    pub fn epoch_of(&self, offset: Offset) -> Option<LeaderEpoch> {
+        self.shared.with_epochs(|epochs| epochs.epoch_of(offset))
+    }
+
+    /// The latest leader epoch, and where it began.
+    #[must_use]
+    pub fn latest_epoch(&self) -> Option<EpochStart> {
+        self.shared.with_epochs(LeaderEpochs::latest)
+    }
+
+    /// Where `epoch`, or the greatest known one below it, ended; `None` if it is above all known ones.
+    #[must_use]
+    pub fn end_of_epoch(&self, epoch: LeaderEpoch) -> Option<EpochEnd> {
+        let log_end = self.log_end_offset();
+        self.shared.with_epochs(|epochs| epochs.end_of(epoch, log_end))
+    }
+
+    /// Whole batches from the one that holds `from` on.
+    ///
+    /// # Errors
+    /// Out of range below the log's start or above its end; corrupt if the first batch is damaged.
+    pub fn read(&self, request: ReadRequest) -> Result<Read, ReadError> {
+        for _ in 1..ATTEMPTS_MAX {
+            let before = self.shared.truncations.load(Ordering::Acquire);
+            let result = self.read_once(request);
+            let is_final = match &result {
+                Err(ReadError::Corrupt(_) | ReadError::Io(_)) => {
+                    before == self.shared.truncations.load(Ordering::Acquire)
+                }
+                _ => true,
+            };
+            if is_final {
+                return result;
+            }
+        }
+        self.read_once(request)
+    }
+
+    fn read_once(&self, request: ReadRequest) -> Result<Read, ReadError> {
+        let from = request.from;
+        let nothing = Read {
+            bytes: Bytes::new(),
+            first_offset: from,
+            next_offset: from,
+        };
+        let (log_start_offset, log_end_offset) = (self.log_start_offset(), self.log_end_offset());
+        if from < log_start_offset || from > log_end_offset {
+            return Err(ReadError::OutOfRange {
+                offset: from,
+                log_start_offset,
+                log_end_offset,
+            });
+        }
+        let up_to = self.bounded_by_damage(from, request.up_to.min(log_end_offset))?;
+        if from >= up_to {
+            return Ok(nothing);
+        }
+        let segments = self.shared.segments.load_full();
+        let first = segments
+            .partition_point(|segment| segment.base_offset <= from)
+            .saturating_sub(1);
+        for segment in &segments[first..] {
+            if segment.base_offset >= up_to {
+                break;
+            }
+            if let Some(read) = read_segment(segment, request, up_to)? {
+                return Ok(read);
+            }
+        }
+        Ok(nothing)
+    }
+
+    /// The end of the sound offsets from `from` on.
+    fn bounded_by_damage(&self, from: Offset, up_to: Offset) -> Result<Offset, ReadError> {
+        let damage = self.shared.damage.load();
+        match damage.iter().find(|range| from < range.to) {
+            Some(range) if from >= range.from => Err(ReadError::Corrupt(from)),
+            Some(range) => Ok(up_to.min(range.from)),
+            None => Ok(up_to),
+        }
+    }
+}
+
+/// The wanted batches of one segment; `None` if it ends before them.
+fn read_segment<F: File>(segment: &Segment<F>, request: ReadRequest, up_to: Offset) -> Result<Option<Read>, ReadError> {
+    let first = segment
+        .find(request.from, request.wait)
+        .map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => ReadError::Corrupt(request.from),
+            _ => error.into(),
+        })?;
+    let Some(first) = first else { return Ok(None) };
+    let nothing = Read {
+        bytes: Bytes::new(),
+        first_offset: request.from,
+        next_offset: request.from,
+    };
+    let needed = first.header.size_bytes();
+    if first.header.last_offset() >= up_to || (needed > request.max_bytes && !request.min_one) {
+        return Ok(Some(nothing));
+    }
+    let available = usize::try_from(segment.size() - first.position).unwrap_or(usize::MAX);
+    let size = request.max_bytes.min(READ_BYTES_MAX).max(needed).min(available);
+    let mut buffer = BytesMut::zeroed(size);
+    fill(&segment.log, &mut buffer, first.position, request.wait)?;
+    let bytes = buffer.freeze();
+    let mut rest = &bytes[..];
+    let (mut size, mut next_offset) = (0, request.from);
+    loop {
+        match Batch::split_first(rest) {
+            Ok((batch, _)) if batch.header.last_offset() >= up_to => break,
+            Ok((batch, after)) if batch.check_crc().is_ok() => {
+                size += batch.bytes().len();
+                next_offset = batch.header.next_offset();
+                rest = after;
+            }
+            // The last one may be cut by the size that was asked for.
+            Err(BatchError::Truncated { .. }) if size > 0 => break,
+            _ if size == 0 => return Err(ReadError::Corrupt(first.header.first_offset())),
+            _ => break,
+        }
+    }
+    Ok(Some(Read {
+        bytes: bytes.slice(..size),
+        first_offset: first.header.first_offset(),
+        next_offset,
+    }))
+}
+
+fn fill<F: File>(file: &F, buffer: &mut [u8], position: u64, wait: Wait) -> io::Result<()> {
+    match wait {
+        Wait::Allowed => crate::disk::read_exact_at(file, buffer, position),
+        Wait::Refused if file.read_at_nowait(buffer, position)? == buffer.len() => Ok(()),
+        Wait::Refused => Err(io::ErrorKind::WouldBlock.into()),
+    }
+}

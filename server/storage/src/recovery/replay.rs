@@ -1,0 +1,133 @@
+//! Makes the producers of a log again: from the latest snapshot and the batches behind it.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use model::Offset;
+use model::record_batch::{BatchHeader, ControlType, HEADER_BYTES};
+use tracing::warn;
+
+use crate::disk::{Disk, File, read_exact_at, read_small_file};
+use crate::file_names::Kind;
+use crate::partition_log::marker;
+use crate::producer_state::{ProducerStates, SNAPSHOT_BYTES_MAX};
+use crate::scan::{self, Check};
+use crate::segment::{Segment, Wait};
+
+/// Only batches up to this size are looked into for a transaction marker; real ones are 78 bytes.
+const MARKER_BATCH_BYTES_MAX: usize = 4096;
+
+/// The producers of the latest readable snapshot at or below `end`, and its offset; none and 0 if there is none.
+pub(crate) fn load_snapshot<D: Disk>(disk: &D, directory: &Path, end: Offset) -> io::Result<(ProducerStates, Offset)> {
+    let mut offsets: Vec<Offset> = disk
+        .list(directory)?
+        .iter()
+        .filter_map(|entry| match Kind::parse(&entry.name) {
+            Some((Kind::ProducerSnapshot, offset)) if offset <= end => Some(offset),
+            _ => None,
+        })
+        .collect();
+    offsets.sort();
+    for offset in offsets.into_iter().rev() {
+        let path = Kind::ProducerSnapshot.path(directory, offset);
+        let bytes = read_small_file(disk, &path, SNAPSHOT_BYTES_MAX)?;
+        match ProducerStates::from_snapshot(&bytes) {
+            Ok(producers) => return Ok((producers, offset)),
+            Err(error) => {
+                warn!(path = %path.display(), %error, "producer snapshot is of no use");
+                disk.remove_file(&path)?;
+            }
+        }
+    }
+    Ok((ProducerStates::default(), Offset::ZERO))
+}
+
+/// Notes the producers of the batches from `from` up to `end`.
+pub(crate) fn replay_producers<F: File>(
+    segments: &[Arc<Segment<F>>],
+    from: Offset,
+    end: Offset,
+    producers: &mut ProducerStates,
+) -> io::Result<()> {
+    visit_headers(segments, from, end, |header, marker| {
+        producers.note(header, marker);
+        Ok(())
+    })
+}
+
+/// Visits the headers of the batches that end at or above `from` and below `end`. Damaged stretches are passed over.
+pub(super) fn visit_headers<F: File>(
+    segments: &[Arc<Segment<F>>],
+    from: Offset,
+    end: Offset,
+    mut visit: impl FnMut(&BatchHeader, Option<(ControlType, i32)>) -> io::Result<()>,
+) -> io::Result<()> {
+    if from >= end {
+        return Ok(());
+    }
+    let first = segments
+        .partition_point(|segment| segment.base_offset <= from)
+        .saturating_sub(1);
+    for segment in &segments[first..] {
+        let size = segment.size();
+        let start = segment
+            .find(from, Wait::Allowed)
+            .unwrap_or(None)
+            .map_or(0, |found| found.position);
+        let mut at = scan::End {
+            position: start,
+            next_offset: segment.base_offset,
+            faulty: false,
+        };
+        loop {
+            at = scan::scan(
+                &segment.log,
+                at.position,
+                size,
+                at.next_offset,
+                Check::Headers,
+                |header, position| {
+                    if header.last_offset() < from || header.last_offset() >= end {
+                        return Ok(());
+                    }
+                    visit(header, read_marker(&segment.log, header, position)?)
+                },
+            )?;
+            if !at.faulty {
+                break;
+            }
+            match scan::find_batch_after(&segment.log, at.position, size, at.next_offset)? {
+                Some((header, position)) => {
+                    at = scan::End {
+                        position,
+                        next_offset: header.first_offset(),
+                        faulty: false,
+                    };
+                }
+                None => break,
+            }
+        }
+    }
+    Ok(())
+}
+
+fn read_marker<F: File>(file: &F, header: &BatchHeader, position: u64) -> io::Result<Option<(ControlType, i32)>> {
+    let size = header.size_bytes();
+    if !header.attributes.is_control() || size > MARKER_BATCH_BYTES_MAX {
+        return Ok(None);
+    }
+    let mut payload = vec![0; size - HEADER_BYTES];
+    read_exact_at(file, &mut payload, position + HEADER_BYTES as u64)?;
+    Ok(marker(header, &payload))
+}
+
+/// Removes the snapshots of offsets above `offset`.
+pub(super) fn remove_snapshots_above<D: Disk>(disk: &D, directory: &Path, offset: Offset) -> io::Result<()> {
+    for entry in disk.list(directory)? {
+        if matches!(Kind::parse(&entry.name), Some((Kind::ProducerSnapshot, of)) if of > offset) {
+            disk.remove_file(&directory.join(&entry.name))?;
+        }
+    }
+    Ok(())
+}

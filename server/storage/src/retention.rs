@@ -1,0 +1,171 @@
+//! Which segments are too old, too many, or below the log's start, and their removal.
+//!
+//! Only whole segments go, from the front, and only if all their records lie below the high watermark. They are renamed
+//! (`.deleted`) at once and unlinked later by the shell, so that readers have time to finish.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use model::{Offset, Timestamp};
+
+use crate::disk::Disk;
+use crate::file_names::{DELETED_SUFFIX, Kind};
+use crate::partition_log::PartitionLog;
+use crate::segment::{Segment, Wait};
+
+/// What retention took out of the log.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Removed {
+    /// Renamed files, to be unlinked after `file.delete.delay.ms`.
+    pub files: Vec<PathBuf>,
+    pub segments: usize,
+    pub size_bytes: u64,
+}
+
+/// Why records cannot be deleted from the front.
+#[derive(Debug, thiserror::Error)]
+pub enum DeleteRecordsError {
+    #[error("offset {offset} is above the high watermark {high_watermark}")]
+    AboveHighWatermark { offset: Offset, high_watermark: Offset },
+    #[error("deleting records")]
+    Io(#[from] io::Error),
+}
+
+impl<D: Disk> PartitionLog<D> {
+    /// Removes segments by `retention.ms`, by `retention.bytes` and below the log's start. `now` is the wall clock; the
+    /// active segment is left for a new one if all of it has expired.
+    ///
+    /// # Errors
+    /// As the disk says.
+    pub fn enforce_retention(&mut self, now: Timestamp, high_watermark: Offset) -> io::Result<Removed> {
+        if self.is_offline() || !self.damage().is_empty() {
+            return Ok(Removed::default());
+        }
+        let mut count = self.count_below_log_start();
+        if self.options().delete {
+            count = count.max(self.count_expired(now)?).max(self.count_oversize());
+        }
+        self.remove_first(count, now, high_watermark)
+    }
+
+    /// Moves the log's start up to `offset` (DeleteRecords); segments wholly below go with the next retention. The start is
+    /// to be recorded in the directory's checkpoint. Returns the log's start.
+    ///
+    /// # Errors
+    /// If `offset` is above the high watermark.
+    pub fn delete_records_before(
+        &mut self,
+        offset: Offset,
+        high_watermark: Offset,
+    ) -> Result<Offset, DeleteRecordsError> {
+        if offset > high_watermark || offset > self.log_end_offset() {
+            return Err(DeleteRecordsError::AboveHighWatermark { offset, high_watermark });
+        }
+        self.move_log_start(offset)?;
+        Ok(self.log_start_offset())
+    }
+
+    /// The bytes of all segments.
+    #[must_use]
+    pub fn size_bytes(&self) -> u64 {
+        self.segments().iter().map(|segment| segment.size()).sum()
+    }
+
+    fn count_below_log_start(&self) -> usize {
+        let log_start = self.log_start_offset();
+        let segments = self.segments();
+        segments
+            .iter()
+            .skip(1)
+            .take_while(|next| next.base_offset <= log_start)
+            .count()
+    }
+
+    fn count_expired(&self, now: Timestamp) -> io::Result<usize> {
+        let Some(retention_ms) = self.options().retention_ms else {
+            return Ok(0);
+        };
+        let mut count = 0;
+        for segment in self.segments().iter() {
+            // Without timestamps nothing is known of its age.
+            let Some(largest) = segment.largest_timestamp(Wait::Allowed)? else {
+                break;
+            };
+            if segment.size() == 0 || now.millis().saturating_sub(largest.millis()) <= retention_ms {
+                break;
+            }
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    fn count_oversize(&self) -> usize {
+        let Some(retention_bytes) = self.options().retention_bytes else {
+            return 0;
+        };
+        let mut excess = self.size_bytes().saturating_sub(retention_bytes);
+        let segments = self.segments();
+        segments
+            .iter()
+            .take_while(|segment| {
+                let goes = segment.size() > 0 && segment.size() <= excess;
+                excess = excess.saturating_sub(segment.size());
+                goes
+            })
+            .count()
+    }
+
+    fn remove_first(&mut self, count: usize, now: Timestamp, high_watermark: Offset) -> io::Result<Removed> {
+        let segments = self.segments();
+        let log_end = self.log_end_offset();
+        let end_of = |index: usize| segments.get(index + 1).map_or(log_end, |next| next.base_offset);
+        let count = (0..count.min(segments.len()))
+            .take_while(|index| end_of(*index) <= high_watermark)
+            .count();
+        if count == 0 {
+            return Ok(Removed::default());
+        }
+        if count == segments.len() {
+            self.roll(now)?;
+        }
+        let (gone, kept) = segments.split_at(count);
+        let first_kept = kept.first().map_or(log_end, |segment| segment.base_offset);
+        self.move_log_start(first_kept)?;
+        let kept: Vec<Arc<Segment<D::File>>> = self.segments().iter().skip(count).cloned().collect();
+        self.publish_segments(kept);
+        let mut removed = Removed::default();
+        for segment in gone {
+            removed.segments += 1;
+            removed.size_bytes += segment.size();
+            self.rename_deleted(segment.base_offset, &mut removed.files)?;
+        }
+        Ok(removed)
+    }
+
+    fn rename_deleted(&self, base_offset: Offset, files: &mut Vec<PathBuf>) -> io::Result<()> {
+        let kinds = Kind::OF_SEGMENT.into_iter().chain([Kind::ProducerSnapshot]);
+        for kind in kinds {
+            let path = kind.path(self.directory(), base_offset);
+            let mut deleted = path.clone().into_os_string();
+            deleted.push(DELETED_SUFFIX);
+            let deleted = PathBuf::from(deleted);
+            match self.disk().rename(&path, &deleted) {
+                Ok(()) => files.push(deleted),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn move_log_start(&mut self, offset: Offset) -> io::Result<()> {
+        if offset <= self.log_start_offset() {
+            return Ok(());
+        }
+        self.change_epochs(|epochs| epochs.truncate_from_start(offset))?;
+        self.shared().log_start.store(offset.get(), Ordering::Release);
+        Ok(())
+    }
+}

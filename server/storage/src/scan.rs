@@ -1,0 +1,198 @@
+//! Walks the batches of a log file from front to back, in large sequential reads.
+//!
+//! What a crash or a worn disk left there is found here: the walk ends at the first bytes that are no batch in order, and
+//! [`find_batch_after`] tells whether something sound comes behind them.
+
+use std::io;
+
+use model::Offset;
+use model::record_batch::{BatchHeader, CHECKSUMMED_FROM, DecompressionLimit, HEADER_BYTES};
+
+use crate::disk::{File, read_exact_at};
+
+/// Transaction markers are a few bytes.
+pub(crate) const MARKER_LIMIT: DecompressionLimit = DecompressionLimit::bytes(4096);
+/// What is read at a time.
+const CHUNK_BYTES: usize = 1 << 20;
+/// How much is read where only headers are wanted and batches may be far apart.
+const HEADER_CHUNK_BYTES: usize = 16 << 10;
+/// How many candidates [`find_batch_after`] takes the checksum of before it gives up.
+const CANDIDATES_MAX: u32 = 10_000;
+
+/// How thoroughly a walk looks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Check {
+    Headers,
+    Checksums,
+}
+
+/// Where a walk ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct End {
+    /// Behind the last sound batch.
+    pub(crate) position: u64,
+    /// The offset after its last record, or where the walk began.
+    pub(crate) next_offset: Offset,
+    /// Whether bytes follow that are no batch in order.
+    pub(crate) faulty: bool,
+}
+
+/// Reads `file` through a buffer that is filled at most once per chunk.
+pub(crate) struct Window<'f, F> {
+    file: &'f F,
+    size: u64,
+    buffer: Vec<u8>,
+    start: u64,
+    chunk: usize,
+    nowait: bool,
+}
+
+impl<'f, F: File> Window<'f, F> {
+    pub(crate) fn new(file: &'f F, size: u64, check: Check) -> Self {
+        let chunk = match check {
+            Check::Headers => HEADER_CHUNK_BYTES,
+            Check::Checksums => CHUNK_BYTES,
+        };
+        Window {
+            file,
+            size,
+            buffer: Vec::new(),
+            start: 0,
+            chunk,
+            nowait: false,
+        }
+    }
+
+    /// A window that fails with `WouldBlock` rather than wait for the device.
+    pub(crate) fn nowait(mut self, nowait: bool) -> Self {
+        self.nowait = nowait;
+        self
+    }
+
+    /// At least `wanted` bytes from `position` on if the file has them, else what it has.
+    pub(crate) fn at(&mut self, position: u64, wanted: usize) -> io::Result<&[u8]> {
+        let available = usize::try_from(self.size.saturating_sub(position)).unwrap_or(usize::MAX);
+        let wanted = wanted.min(available);
+        let end = self.start + self.buffer.len() as u64;
+        if position < self.start || position + wanted as u64 > end {
+            let size = available.min(self.chunk.max(wanted));
+            self.buffer.resize(size, 0);
+            self.start = position;
+            if self.nowait {
+                let read = self.file.read_at_nowait(&mut self.buffer, position);
+                let read = read.inspect_err(|_| self.buffer.clear())?;
+                self.buffer.truncate(read);
+                if read < wanted {
+                    self.buffer.clear();
+                    return Err(io::ErrorKind::WouldBlock.into());
+                }
+            } else {
+                read_exact_at(self.file, &mut self.buffer, position).inspect_err(|_| self.buffer.clear())?;
+            }
+        }
+        let from = usize::try_from(position - self.start)
+            .unwrap_or(usize::MAX)
+            .min(self.buffer.len());
+        Ok(&self.buffer[from..])
+    }
+
+    /// The header at `position`; `None` if the bytes there are none, or the batch is longer than the file.
+    pub(crate) fn header(&mut self, position: u64) -> io::Result<Option<BatchHeader>> {
+        let size = self.size;
+        let bytes = self.at(position, HEADER_BYTES)?;
+        let header = BatchHeader::parse(bytes).ok();
+        Ok(header.filter(|header| header.size_bytes() as u64 <= size - position))
+    }
+
+    /// Whether the checksum of the batch at `position` is right. Batches larger than a chunk are read piecewise.
+    pub(crate) fn is_sound(&mut self, header: &BatchHeader, position: u64) -> io::Result<bool> {
+        let mut at = position + CHECKSUMMED_FROM as u64;
+        let end = position + header.size_bytes() as u64;
+        let mut crc = 0;
+        while at < end {
+            let left = usize::try_from(end - at).unwrap_or(usize::MAX);
+            let bytes = self.at(at, 1)?;
+            let part = &bytes[..bytes.len().min(left)];
+            if part.is_empty() {
+                return Ok(false);
+            }
+            crc = crc32c::crc32c_append(crc, part);
+            at += part.len() as u64;
+        }
+        Ok(crc == header.crc)
+    }
+}
+
+/// Visits the batches of `file` from `position` on, where the next offset is `expected`, up to `size` bytes.
+pub(crate) fn scan<F: File>(
+    file: &F,
+    position: u64,
+    size: u64,
+    expected: Offset,
+    check: Check,
+    mut visit: impl FnMut(&BatchHeader, u64) -> io::Result<()>,
+) -> io::Result<End> {
+    let mut window = Window::new(file, size, check);
+    let mut end = End {
+        position,
+        next_offset: expected,
+        faulty: false,
+    };
+    while end.position < size {
+        let Some(header) = window
+            .header(end.position)?
+            .filter(|header| header.first_offset() >= end.next_offset)
+        else {
+            end.faulty = true;
+            break;
+        };
+        if check == Check::Checksums && !window.is_sound(&header, end.position)? {
+            end.faulty = true;
+            break;
+        }
+        visit(&header, end.position)?;
+        end.position += header.size_bytes() as u64;
+        end.next_offset = header.next_offset();
+    }
+    Ok(end)
+}
+
+/// The first sound batch behind `position` that could follow `expected`, and where it is.
+pub(crate) fn find_batch_after<F: File>(
+    file: &F,
+    position: u64,
+    size: u64,
+    expected: Offset,
+) -> io::Result<Option<(BatchHeader, u64)>> {
+    const MAGIC_AT: usize = 16;
+    let mut window = Window::new(file, size, Check::Checksums);
+    let mut probe = Window::new(file, size, Check::Checksums);
+    let mut candidates = 0;
+    let mut at = position + 1;
+    while at + HEADER_BYTES as u64 <= size {
+        let bytes = window.at(at, HEADER_BYTES)?;
+        let starts = bytes.len() - HEADER_BYTES + 1;
+        let found = (0..starts).find_map(|start| {
+            if bytes[start + MAGIC_AT] != 2 {
+                return None;
+            }
+            let header = BatchHeader::parse(&bytes[start..]).ok()?;
+            let near = (0..i64::from(i32::MAX)).contains(&header.first_offset().since(expected));
+            let fits = header.size_bytes() as u64 <= size - (at + start as u64);
+            (near && fits).then_some((header, at + start as u64))
+        });
+        let Some((header, start)) = found else {
+            at += starts as u64;
+            continue;
+        };
+        if probe.is_sound(&header, start)? {
+            return Ok(Some((header, start)));
+        }
+        candidates += 1;
+        if candidates >= CANDIDATES_MAX {
+            return Ok(None);
+        }
+        at = start + 1;
+    }
+    Ok(None)
+}

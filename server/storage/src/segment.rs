@@ -1,0 +1,274 @@
+//! One segment of a log: a file of batches and its two sparse indexes, as readers see them.
+//!
+//! ```text
+//! base offset                                   end
+//! |batch|batch|batch|  …  |batch|batch|          log file; readers see its first `size` bytes
+//!       ^ index entry           ^ index entry    every `index.interval.bytes`
+//! ```
+//! The one writer appends behind `size` and then moves `size`; readers never look beyond. The segment that is written to
+//! has its indexes in memory (and in the files, for tools and the next start); the others are looked up in their files.
+
+use std::io;
+use std::ops::Range;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{OnceLock, PoisonError, RwLock};
+
+use model::record_batch::BatchHeader;
+use model::{Offset, Timestamp};
+
+use crate::disk::{File, read_exact_at};
+use crate::scan::{Check, Window};
+use crate::{offset_index, time_index};
+
+/// Stands for "not looked up yet" in [`Segment::largest_timestamp`]: no producer can send it.
+const TIMESTAMP_UNKNOWN: i64 = i64::MIN;
+
+/// Whether a read may wait for the device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wait {
+    Allowed,
+    /// Fail with [`io::ErrorKind::WouldBlock`] instead.
+    Refused,
+}
+
+/// The read side of a segment.
+#[derive(Debug)]
+pub(crate) struct Segment<F> {
+    pub(crate) base_offset: Offset,
+    pub(crate) log: F,
+    size: AtomicU64,
+    indexes: RwLock<Indexes<F>>,
+    largest_timestamp: AtomicI64,
+    /// Stretches of bytes that are no sound batches, found when the log was opened.
+    holes: OnceLock<Vec<Range<u64>>>,
+}
+
+/// Where the indexes of a segment are.
+#[derive(Debug)]
+pub(crate) enum Indexes<F> {
+    Memory {
+        offsets: Vec<offset_index::Entry>,
+        times: Vec<time_index::Entry>,
+    },
+    Files {
+        offsets: F,
+        times: F,
+    },
+}
+
+/// A batch found in a segment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Found {
+    pub(crate) header: BatchHeader,
+    pub(crate) position: u64,
+}
+
+impl<F: File> Segment<F> {
+    pub(crate) fn new(base_offset: Offset, log: F, size: u64, indexes: Indexes<F>) -> Self {
+        Segment {
+            base_offset,
+            log,
+            size: AtomicU64::new(size),
+            indexes: RwLock::new(indexes),
+            largest_timestamp: AtomicI64::new(TIMESTAMP_UNKNOWN),
+            holes: OnceLock::new(),
+        }
+    }
+
+    pub(crate) fn size(&self) -> u64 {
+        self.size.load(Ordering::Acquire)
+    }
+
+    /// Lets readers see the first `size` bytes.
+    pub(crate) fn publish_size(&self, size: u64) {
+        self.size.store(size, Ordering::Release);
+    }
+
+    pub(crate) fn with_indexes<T>(&self, act: impl FnOnce(&mut Indexes<F>) -> T) -> T {
+        act(&mut self.indexes.write().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn relative(&self, offset: Offset) -> Option<u32> {
+        u32::try_from(offset.since(self.base_offset)).ok()
+    }
+
+    /// Lets readers pass over damaged stretches. Counts once.
+    pub(crate) fn set_holes(&self, holes: Vec<Range<u64>>) {
+        self.holes.get_or_init(|| holes);
+    }
+
+    fn hole_at(&self, position: u64) -> Option<&Range<u64>> {
+        self.holes.get()?.iter().find(|hole| hole.start == position)
+    }
+
+    pub(crate) fn set_largest_timestamp(&self, timestamp: i64) {
+        self.largest_timestamp.store(timestamp, Ordering::Release);
+    }
+
+    /// The greatest timestamp of the segment's records; `None` if none has one.
+    pub(crate) fn largest_timestamp(&self, wait: Wait) -> io::Result<Option<Timestamp>> {
+        let known = self.largest_timestamp.load(Ordering::Acquire);
+        if known != TIMESTAMP_UNKNOWN {
+            return Ok(Timestamp::from_wire(known));
+        }
+        let last = self.verified_time_floor(i64::MAX, wait)?;
+        let mut largest = last.map_or(-1, |entry| entry.timestamp);
+        // The last entry is written when the segment is left; without it the rest has to be looked at.
+        let from = last.map_or(self.base_offset, |entry| {
+            self.base_offset.plus(i64::from(entry.relative_offset))
+        });
+        self.visit_from(from, wait, |found| {
+            largest = largest.max(found.header.max_timestamp);
+            false
+        })?;
+        self.set_largest_timestamp(largest);
+        Ok(Timestamp::from_wire(largest))
+    }
+
+    /// The first batch whose last offset is at or above `offset`; `None` if the segment ends before.
+    pub(crate) fn find(&self, offset: Offset, wait: Wait) -> io::Result<Option<Found>> {
+        let mut hit = None;
+        self.visit_from(offset, wait, |found| {
+            hit = Some(*found);
+            true
+        })?;
+        Ok(hit)
+    }
+
+    /// Visits the batches from the one that holds `offset` on until `stop` says so.
+    ///
+    /// # Errors
+    /// `InvalidData` where the bytes are no batch.
+    pub(crate) fn visit_from(
+        &self,
+        offset: Offset,
+        wait: Wait,
+        mut stop: impl FnMut(&Found) -> bool,
+    ) -> io::Result<()> {
+        let size = self.size();
+        let mut window = Window::new(&self.log, size, Check::Headers).nowait(wait == Wait::Refused);
+        let mut position = self.position_hint(offset, &mut window, wait)?;
+        while position < size {
+            if let Some(hole) = self.hole_at(position) {
+                position = hole.end;
+                continue;
+            }
+            let Some(header) = window.header(position)? else {
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidData,
+                    "no batch where one should begin",
+                ));
+            };
+            let found = Found { header, position };
+            if header.last_offset() >= offset && stop(&found) {
+                return Ok(());
+            }
+            position += header.size_bytes() as u64;
+        }
+        Ok(())
+    }
+
+    /// Where to start scanning for `offset`. An index that points to no batch, or behind the one that is sought, is of no
+    /// use: then it is the segment's start.
+    fn position_hint(&self, offset: Offset, window: &mut Window<'_, F>, wait: Wait) -> io::Result<u64> {
+        let Some(relative) = self.relative(offset) else {
+            return Ok(0);
+        };
+        let entry = {
+            let indexes = self.indexes.read().unwrap_or_else(PoisonError::into_inner);
+            match &*indexes {
+                Indexes::Memory { offsets, .. } => offset_index::floor(offsets, relative),
+                Indexes::Files { offsets, .. } => {
+                    floor_in_file(offsets, wait, offset_entry, |entry: &offset_index::Entry| {
+                        entry.relative_offset <= relative
+                    })?
+                }
+            }
+        };
+        let Some(entry) = entry else { return Ok(0) };
+        let position = u64::from(entry.position);
+        let sound = position < self.size()
+            && window.header(position)?.is_some_and(|header| {
+                header.first_offset() <= offset && self.relative(header.last_offset()) == Some(entry.relative_offset)
+            });
+        Ok(if sound { position } else { 0 })
+    }
+
+    /// The last time index entry at or below `timestamp`.
+    fn time_floor(&self, timestamp: i64, wait: Wait) -> io::Result<Option<time_index::Entry>> {
+        let indexes = self.indexes.read().unwrap_or_else(PoisonError::into_inner);
+        match &*indexes {
+            Indexes::Memory { times, .. } => Ok(time_index::floor(times, timestamp)),
+            Indexes::Files { times, .. } => floor_in_file(times, wait, time_entry, |entry: &time_index::Entry| {
+                entry.timestamp <= timestamp
+            }),
+        }
+    }
+
+    /// As [`Segment::time_floor`], but only what the log bears out: the index may be anything.
+    fn verified_time_floor(&self, timestamp: i64, wait: Wait) -> io::Result<Option<time_index::Entry>> {
+        let Some(entry) = self.time_floor(timestamp, wait)? else {
+            return Ok(None);
+        };
+        let offset = self.base_offset.plus(i64::from(entry.relative_offset));
+        let found = self.find(offset, wait)?;
+        Ok(found
+            .is_some_and(|found| found.header.max_timestamp == entry.timestamp)
+            .then_some(entry))
+    }
+
+    /// The first batch whose greatest timestamp is at or above `timestamp` and which ends at or above `from`.
+    pub(crate) fn find_timestamp(&self, timestamp: i64, from: Offset, wait: Wait) -> io::Result<Option<Found>> {
+        // All records above the entry's timestamp come after its offset.
+        let entry = self.verified_time_floor(timestamp.saturating_sub(1), wait)?;
+        let start = entry.map_or(self.base_offset, |entry| {
+            self.base_offset.plus(i64::from(entry.relative_offset))
+        });
+        let mut hit = None;
+        self.visit_from(start.max(from), wait, |found| {
+            if found.header.max_timestamp >= timestamp {
+                hit = Some(*found);
+            }
+            hit.is_some()
+        })?;
+        Ok(hit)
+    }
+}
+
+fn offset_entry(bytes: &[u8; offset_index::ENTRY_BYTES]) -> offset_index::Entry {
+    offset_index::Entry::from_bytes(*bytes)
+}
+
+fn time_entry(bytes: &[u8; time_index::ENTRY_BYTES]) -> time_index::Entry {
+    time_index::Entry::from_bytes(*bytes)
+}
+
+/// The last entry of an index file for which `is_below` holds. Slots of zeroes behind the first are no entries.
+fn floor_in_file<F: File, E, const N: usize>(
+    file: &F,
+    wait: Wait,
+    parse: impl Fn(&[u8; N]) -> E,
+    is_below: impl Fn(&E) -> bool,
+) -> io::Result<Option<E>> {
+    let slots = file.size_bytes()? / N as u64;
+    let (mut low, mut high) = (0, slots);
+    let mut best = None;
+    while low < high {
+        let middle = low + (high - low) / 2;
+        let mut slot = [0; N];
+        match wait {
+            Wait::Allowed => read_exact_at(file, &mut slot, middle * N as u64)?,
+            Wait::Refused if file.read_at_nowait(&mut slot, middle * N as u64)? == N => {}
+            Wait::Refused => return Err(io::ErrorKind::WouldBlock.into()),
+        }
+        let entry = parse(&slot);
+        let empty = middle > 0 && slot == [0; N];
+        if !empty && is_below(&entry) {
+            best = Some(entry);
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    Ok(best)
+}
