@@ -1,0 +1,223 @@
+//! Registration, heartbeats, fencing and shutdown.
+
+use super::*;
+
+#[test]
+fn a_broker_is_fenced_until_it_has_caught_up_with_its_registration() {
+    let mut cluster = Cluster::founded();
+    let epoch = cluster.register(&registration(0, 1)).unwrap();
+    assert_eq!(epoch, 12);
+    let behind = BrokerHeartbeatRequest {
+        current_metadata_offset: 11,
+        ..cluster.alive(0)
+    };
+    let response = cluster.heartbeat(&behind).unwrap();
+    assert!(response.is_fenced && !response.is_caught_up);
+    let waiting = BrokerHeartbeatRequest {
+        want_fence: true,
+        ..cluster.alive(0)
+    };
+    let response = cluster.heartbeat(&waiting).unwrap();
+    assert!(response.is_fenced && response.is_caught_up);
+    assert!(!cluster.heartbeat(&cluster.alive(0)).unwrap().is_fenced);
+    assert!(cluster.image().cluster.is_active(BrokerId::new(0)));
+}
+
+#[test]
+fn another_incarnation_is_refused_while_the_first_is_heard_of() {
+    let mut cluster = Cluster::with_brokers(1);
+    assert_eq!(
+        cluster.register(&registration(0, 2)).unwrap_err().code,
+        ErrorCode::DuplicateBrokerRegistration
+    );
+    cluster.pass(8_999);
+    assert_eq!(
+        cluster.register(&registration(0, 2)).unwrap_err().code,
+        ErrorCode::DuplicateBrokerRegistration
+    );
+    cluster.pass(1);
+    let old = cluster.epoch_of(0);
+    assert!(cluster.register(&registration(0, 2)).unwrap() > old);
+    let stale = BrokerHeartbeatRequest {
+        broker_epoch: old,
+        ..cluster.alive(0)
+    };
+    assert_eq!(cluster.heartbeat(&stale).unwrap_err().code, ErrorCode::StaleBrokerEpoch);
+}
+
+#[test]
+fn the_same_incarnation_keeps_its_epoch_and_fencing() {
+    let mut cluster = Cluster::with_brokers(1);
+    let epoch = cluster.epoch_of(0);
+    assert_eq!(cluster.register(&registration(0, 1)), Ok(epoch));
+    assert!(cluster.image().cluster.is_active(BrokerId::new(0)));
+}
+
+#[test]
+fn registrations_that_do_not_fit_the_cluster_are_refused() {
+    let mut cluster = Cluster::with_brokers(1);
+    let mut refused = |change: &dyn Fn(&mut BrokerRegistrationRequest)| {
+        let mut request = registration(1, 1);
+        change(&mut request);
+        cluster.register(&request).unwrap_err()
+    };
+    assert_eq!(
+        refused(&|request| request.cluster_id = "other".into()).code,
+        ErrorCode::InconsistentClusterId
+    );
+    assert_eq!(
+        refused(&|request| request.log_dirs.clear()).code,
+        ErrorCode::InvalidRegistration
+    );
+    assert_eq!(
+        refused(&|request| request.log_dirs = vec![Uuid::ONE]).code,
+        ErrorCode::InvalidRegistration
+    );
+    let taken = refused(&|request| request.log_dirs = registration(0, 1).log_dirs);
+    assert!(
+        taken
+            .message
+            .unwrap()
+            .starts_with("Broker 0 is already registered with directory ")
+    );
+    let repeated = refused(&|request| request.log_dirs.push(request.log_dirs[0]));
+    assert_eq!(repeated.message.as_deref(), Some("Duplicate directory ID in request"));
+    assert_eq!(
+        refused(&|request| request.features.clear()).code,
+        ErrorCode::InvalidRegistration
+    );
+    let unlisted = refused(&|request| request.features.retain(|feature| &*feature.name != "kraft.version"));
+    assert_eq!(
+        unlisted.message.as_deref(),
+        Some(
+            "Unable to register because the broker does not support finalized version 1 of kraft.version. The broker \
+             wants a version between 0 and 0, inclusive."
+        )
+    );
+    assert_eq!(unlisted.code, ErrorCode::UnsupportedVersion);
+}
+
+#[test]
+fn a_silent_broker_is_fenced_after_its_session_and_comes_back_under_its_epoch() {
+    let mut cluster = Cluster::with_brokers(2);
+    cluster.create(vec![topic("t", 1, 2)]);
+    let leader = cluster.partition("t", 0).leader.unwrap().get();
+    let other = 1 - leader;
+    cluster.pass(8_999);
+    assert!(cluster.controller.fence_stale_broker(cluster.now).is_none());
+    cluster.heartbeat(&cluster.alive(other)).unwrap();
+    cluster.pass(1);
+    let outcome = cluster.controller.fence_stale_broker(cluster.now).unwrap();
+    let names: Vec<&str> = outcome.records.iter().map(MetadataRecord::name).collect();
+    assert_eq!(names, ["PartitionChangeRecord", "BrokerRegistrationChangeRecord"]);
+    cluster.append(outcome);
+    assert_eq!(cluster.partition("t", 0).leader, Some(BrokerId::new(other)));
+    assert!(cluster.controller.fence_stale_broker(cluster.now).is_none());
+    let epoch = cluster.epoch_of(leader);
+    assert!(!cluster.heartbeat(&cluster.alive(leader)).unwrap().is_fenced);
+    assert_eq!(cluster.epoch_of(leader), epoch);
+}
+
+#[test]
+fn controlled_shutdown_moves_leaders_and_ends_when_the_others_know() {
+    let mut cluster = Cluster::with_brokers(2);
+    cluster.create(vec![topic("t", 4, 2)]);
+    let leaving = BrokerHeartbeatRequest {
+        want_shut_down: true,
+        ..cluster.alive(0)
+    };
+    let response = cluster.heartbeat(&leaving).unwrap();
+    assert!(!response.should_shut_down && !response.is_fenced);
+    for index in 0..4 {
+        assert_eq!(cluster.partition("t", index).leader, Some(BrokerId::new(1)));
+    }
+    let behind = BrokerHeartbeatRequest {
+        want_shut_down: true,
+        ..cluster.alive(0)
+    };
+    assert!(!cluster.heartbeat(&behind).unwrap().should_shut_down);
+    cluster.heartbeat(&cluster.alive(1)).unwrap();
+    let response = cluster.heartbeat(&behind).unwrap();
+    assert!(response.should_shut_down && response.is_fenced);
+    assert!(cluster.image().cluster.broker(BrokerId::new(0)).unwrap().fenced);
+}
+
+#[test]
+fn the_only_broker_may_stop_and_its_partitions_wait_for_it() {
+    let mut cluster = Cluster::with_brokers(1);
+    cluster.create(vec![topic("t", 1, 1)]);
+    let leaving = |cluster: &Cluster| BrokerHeartbeatRequest {
+        want_shut_down: true,
+        ..cluster.alive(0)
+    };
+    let at = cluster.log.len();
+    assert!(!cluster.heartbeat(&leaving(&cluster)).unwrap().should_shut_down);
+    assert_eq!(
+        cluster.state("t", 0),
+        "leader None isr [] elr [0] last [0] Recovered epochs 1 1"
+    );
+    assert!(cluster.heartbeat(&leaving(&cluster)).unwrap().should_shut_down);
+    let names: Vec<&str> = cluster.log[at..].iter().map(MetadataRecord::name).collect();
+    // As Kafka 4.4.0 writes it.
+    let change = "BrokerRegistrationChangeRecord";
+    assert_eq!(names, [change, "PartitionChangeRecord", change]);
+    let clean = BrokerRegistrationRequest {
+        previous_broker_epoch: cluster.epoch_of(0),
+        ..registration(0, 2)
+    };
+    cluster.register(&clean).unwrap();
+    cluster.heartbeat(&cluster.alive(0)).unwrap();
+    assert_eq!(
+        cluster.state("t", 0),
+        "leader Some(0) isr [0] elr [] last [] Recovered epochs 2 2"
+    );
+}
+
+#[test]
+fn the_only_broker_leads_again_after_a_crash_but_uncleanly() {
+    let mut cluster = Cluster::with_brokers(1);
+    cluster.create(vec![topic("t", 1, 1)]);
+    cluster.pass(9_000);
+    cluster.register(&registration(0, 2)).unwrap();
+    assert_eq!(
+        cluster.state("t", 0),
+        "leader None isr [] elr [] last [0] Recovered epochs 1 1"
+    );
+    cluster.heartbeat(&cluster.alive(0)).unwrap();
+    assert_eq!(
+        cluster.state("t", 0),
+        "leader Some(0) isr [0] elr [] last [] Recovering epochs 2 2"
+    );
+}
+
+#[test]
+fn cordoned_and_offline_directories_change_the_registration() {
+    let mut cluster = Cluster::founded();
+    let directories = vec![Uuid::from_bytes([1; 16]), Uuid::from_bytes([2; 16])];
+    let two = BrokerRegistrationRequest {
+        log_dirs: directories.clone(),
+        ..registration(0, 1)
+    };
+    cluster.register(&two).unwrap();
+    let first = BrokerHeartbeatRequest {
+        cordoned_log_dirs: Some(Vec::new()),
+        ..cluster.alive(0)
+    };
+    cluster.heartbeat(&first).unwrap();
+    let at = cluster.log.len();
+    let again = BrokerHeartbeatRequest {
+        cordoned_log_dirs: Some(Vec::new()),
+        ..cluster.alive(0)
+    };
+    cluster.heartbeat(&again).unwrap();
+    assert_eq!(cluster.log.len(), at);
+    let offline = BrokerHeartbeatRequest {
+        offline_log_dirs: directories[..1].to_vec(),
+        ..cluster.alive(0)
+    };
+    cluster.heartbeat(&offline).unwrap();
+    assert_eq!(
+        cluster.image().cluster.broker(BrokerId::new(0)).unwrap().directories,
+        directories[1..]
+    );
+}
