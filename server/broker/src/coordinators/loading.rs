@@ -1,0 +1,81 @@
+//! Reads a coordinator's partition from its start to the high watermark and replays it.
+
+use coordinator::{GroupShard, Record, Shard, shard::ReplayError, shard::Replayed};
+use model::record_batch::{BatchError, Batches, DecompressionLimit, RecordReader};
+use storage::Wait;
+use tracing::{debug, info};
+
+use crate::errors::Refusal;
+use crate::partitions::Partition;
+
+/// How much of the log is held in memory at a time.
+const READ_BYTES: usize = 1 << 20;
+
+/// Why a partition's groups cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LoadError {
+    #[error("reading the log at offset {offset}: {code}")]
+    Read { offset: i64, code: model::ErrorCode },
+    #[error("a batch at offset {offset} cannot be opened")]
+    Batch {
+        offset: i64,
+        #[source]
+        source: BatchError,
+    },
+    #[error("a record of the batch at offset {offset} cannot be replayed")]
+    Replay {
+        offset: i64,
+        #[source]
+        source: ReplayError,
+    },
+}
+
+/// Gives the shard back as the log has it. Blocks for as long as the disk takes.
+pub(crate) fn load(partition: &Partition, mut shard: GroupShard) -> Result<GroupShard, LoadError> {
+    let mut from = partition.ends().log_start_offset;
+    let end = partition.ends().high_watermark;
+    let mut replayed = 0u64;
+    while from < end {
+        let read = |refusal: Refusal| LoadError::Read {
+            offset: from.get(),
+            code: refusal.code,
+        };
+        let slice = partition.read(from, READ_BYTES, true, Wait::Allowed).map_err(read)?;
+        if slice.records.is_empty() {
+            break;
+        }
+        for batch in Batches::new(&slice.records) {
+            let batch = batch.map_err(|source| LoadError::Batch {
+                offset: from.get(),
+                source,
+            })?;
+            let offset = batch.header.base_offset;
+            from = batch.header.next_offset();
+            if batch.header.attributes.is_control() {
+                continue;
+            }
+            let error = |source| LoadError::Batch { offset, source };
+            let mut records = RecordReader::new(batch, DecompressionLimit::DEFAULT).map_err(error)?;
+            while let Some(view) = records.next_record().map_err(error)? {
+                let Some(key) = view.key else { continue };
+                let record = Record {
+                    key: bytes::Bytes::copy_from_slice(key),
+                    value: view.value.map(bytes::Bytes::copy_from_slice),
+                };
+                match shard
+                    .replay(&record)
+                    .map_err(|source| LoadError::Replay { offset, source })?
+                {
+                    Replayed::Applied => replayed += 1,
+                    Replayed::Unknown { record_type } => {
+                        debug!(partition = %partition.index(), offset, record_type, "record of an unknown type");
+                    }
+                }
+            }
+        }
+    }
+    if replayed > 0 {
+        info!(partition = %partition.index(), records = replayed, "groups loaded");
+    }
+    Ok(shard)
+}

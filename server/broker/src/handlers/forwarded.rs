@@ -1,0 +1,62 @@
+//! Requests that the controller answers: CreateTopics 2–7, DeleteTopics 1–6, CreatePartitions 0–3,
+//! IncrementalAlterConfigs 0–1 and DescribeQuorum 0–2 are passed on whole (KIP-590).
+//!
+//! The answer goes back once this broker has seen what came of it, so that a client that goes on with the same broker
+//! finds its topic there.
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::ErrorCode;
+use network::{Answer, RequestContext};
+use protocol::{Request, Response};
+use tracing::warn;
+
+use crate::node::{Broker, View};
+
+pub(crate) const CREATE_TOPICS: RangeInclusive<i16> = 2..=7;
+pub(crate) const DELETE_TOPICS: RangeInclusive<i16> = 1..=6;
+pub(crate) const CREATE_PARTITIONS: RangeInclusive<i16> = 0..=3;
+pub(crate) const INCREMENTAL_ALTER_CONFIGS: RangeInclusive<i16> = 0..=1;
+pub(crate) const DESCRIBE_QUORUM: RangeInclusive<i16> = 0..=2;
+
+/// How long an answer is held back for this broker to follow. The controller's word stands in any case.
+const FOLLOW_WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// Passes a request on; what cannot reach the controller ends the connection, and the client tries again.
+pub(crate) async fn handle(broker: &Arc<Broker>, context: &RequestContext, request: Request) -> Answer {
+    let only_asks = matches!(&request, Request::CreateTopics(request) if request.validate_only);
+    match broker.controller().forward(request, context.api_version).await {
+        Ok(response) => {
+            if !only_asks {
+                broker
+                    .await_view(FOLLOW_WAIT_MAX, |view| follows(view, &response))
+                    .await;
+            }
+            Answer::Response(Box::new(response))
+        }
+        Err(error) => {
+            warn!(%error, "request not passed on to the controller");
+            Answer::Close
+        }
+    }
+}
+
+/// Whether the view shows what the controller has answered.
+fn follows(view: &View, response: &Response) -> bool {
+    let done = |code: i16| code == ErrorCode::None.code();
+    match response {
+        Response::CreateTopics(created) => created
+            .topics
+            .iter()
+            .filter(|topic| done(topic.error_code) && !topic.topic_id.is_zero())
+            .all(|topic| view.image.topics.by_id(topic.topic_id).is_some()),
+        Response::DeleteTopics(deleted) => deleted
+            .responses
+            .iter()
+            .filter(|topic| done(topic.error_code))
+            .all(|topic| view.image.topics.by_id(topic.topic_id).is_none()),
+        _ => true,
+    }
+}

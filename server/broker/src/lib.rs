@@ -1,0 +1,28 @@
+//! The broker: a shell that answers clients and runs replicas and coordinators.
+//!
+//! What is decided is decided in the crates below; here requests are taken apart, effects carried out and waits waited
+//! for. The broker knows its controller only by [`ControllerChannel`] and the cluster only by the images that it is
+//! handed.
+
+mod clock;
+mod controller_client;
+mod coordinators;
+mod dispatch;
+mod errors;
+mod handlers;
+mod housekeeping;
+mod lifecycle;
+mod metadata_listener;
+mod node;
+mod partitions;
+mod producer_ids;
+mod running;
+mod settings;
+
+pub use clock::Clock;
+pub use controller_client::{ControllerChannel, ControllerClient, ControllerError, ControllerFuture};
+pub use dispatch::ClientDoor;
+pub use lifecycle::{Advertised, Registration, RegistrationError};
+pub use node::{Broker, BrokerParts, View};
+pub use partitions::{LogDirectories, LogDirectoriesError};
+pub use running::{MetadataUpdate, RunningBroker, StartError, start};

@@ -1,0 +1,152 @@
+//! Follows the metadata log: opens and deletes partitions, hands out leadership and settings, and shows the handlers the
+//! new image when all of that is done.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use metadata::config_keys::BrokerSettings;
+use metadata::image::{ConfigResource, ConfigResourceType, Image, PartitionImage, TopicImage};
+use metadata::{Delta, TopicDelta};
+use model::{PartitionIndex, TopicId};
+use tracing::{debug, error, warn};
+
+use crate::coordinators::OFFSETS_TOPIC;
+use crate::errors::describe;
+use crate::node::{Broker, View, texts};
+use crate::partitions::{Partition, PartitionParts};
+use crate::settings::log_options;
+
+/// Takes in one step of the metadata log. Opens logs, so it may wait for the disk.
+pub(crate) fn apply(broker: &Arc<Broker>, delta: &Delta, image: Arc<Image>) {
+    let view = View { image: image.clone() };
+    let broker_changed = delta
+        .configs
+        .iter()
+        .any(|resource| resource.kind == ConfigResourceType::Broker);
+    if broker_changed {
+        refresh_settings(broker, &view);
+    }
+    let mut gone = Vec::new();
+    for (id, topic) in &delta.topics {
+        if topic.removed {
+            remove_topic(broker, *id, topic, &mut gone);
+        } else if let Some(known) = image.topics.by_id(*id) {
+            lead_partitions(broker, &image, known, &topic.partitions);
+        }
+    }
+    refresh_topics(broker, &image, &delta.configs, broker_changed);
+    broker.set_view(view);
+    if !gone.is_empty() {
+        broker.groups().topics_deleted(&gone);
+    }
+}
+
+/// The broker's own values have changed while it runs.
+fn refresh_settings(broker: &Arc<Broker>, view: &View) {
+    match BrokerSettings::resolve(&broker.configs(view)) {
+        Ok(settings) => broker.set_settings(settings),
+        // The controller has checked them; what it let through and this node cannot use stays as it was.
+        Err(error) => warn!(
+            error = describe(&error),
+            "the broker's dynamic configuration is not taken over"
+        ),
+    }
+}
+
+fn remove_topic(broker: &Arc<Broker>, id: TopicId, topic: &TopicDelta, gone: &mut Vec<String>) {
+    if topic.name.as_str() == OFFSETS_TOPIC {
+        broker.groups().stop_all();
+    }
+    for partition in broker.partitions().remove_topic(id) {
+        partition.delete();
+        if let Err(error) = broker.directories().delete(&partition, broker.clock().now()) {
+            error!(topic = %topic.name, partition = %partition.index(), error = describe(&error), "log not deleted");
+        }
+    }
+    gone.push(topic.name.as_str().to_owned());
+}
+
+fn lead_partitions(broker: &Arc<Broker>, image: &Image, topic: &Arc<TopicImage>, changed: &BTreeSet<PartitionIndex>) {
+    for index in changed {
+        let Some(partition) = topic.partitions.get(index) else {
+            continue;
+        };
+        if !partition.replicas.contains(&broker.id()) || partition.leader != Some(broker.id()) {
+            continue;
+        }
+        match broker.partitions().get(topic.id, *index) {
+            Some(running) => running.set_leadership(partition.leader_epoch, partition.in_sync_replicas.len()),
+            None => open(broker, image, topic, *index, partition),
+        }
+    }
+}
+
+fn open(
+    broker: &Arc<Broker>,
+    image: &Image,
+    topic: &Arc<TopicImage>,
+    index: PartitionIndex,
+    partition: &PartitionImage,
+) {
+    let settings = broker.topic_settings(image.configs.of(&ConfigResource::topic(topic.name.as_str())));
+    let options = log_options(&settings, &broker.settings(), jitter(topic.id, index));
+    let least = settings.min_insync_replicas as usize;
+    let now = broker.clock().now();
+    let opened = broker.directories().open(&topic.name, topic.id, index, options, now);
+    let log = match opened {
+        Ok(log) => log,
+        Err(error) => {
+            error!(topic = %topic.name, partition = %index, error = describe(&error), "log not opened");
+            return;
+        }
+    };
+    let replica = match replication::Replica::lead(log, partition.leader_epoch) {
+        Ok(replica) => replica,
+        Err(error) => {
+            error!(topic = %topic.name, partition = %index, error = describe(&error), "log not led");
+            return;
+        }
+    };
+    let running = Partition::new(PartitionParts {
+        topic: topic.name.clone(),
+        topic_id: topic.id,
+        index,
+        replica,
+        in_sync_replicas: partition.in_sync_replicas.len(),
+        in_sync_replicas_min: least,
+        flusher: broker.flusher().clone(),
+    });
+    broker.partitions().add(running.clone());
+    if topic.name.as_str() == OFFSETS_TOPIC {
+        broker.groups().start(running);
+    }
+}
+
+/// Topics whose own values changed, or all of them where the broker's did.
+fn refresh_topics(broker: &Arc<Broker>, image: &Image, changed: &BTreeSet<ConfigResource>, all: bool) {
+    for topic in image.topics.iter() {
+        let resource = ConfigResource::topic(topic.name.as_str());
+        if !all && !changed.contains(&resource) {
+            continue;
+        }
+        let settings = broker.topic_settings(image.configs.of(&resource));
+        let node = broker.settings();
+        for partition in broker.partitions().topic(&topic.name) {
+            let options = log_options(&settings, &node, jitter(topic.id, partition.index()));
+            partition.set_in_sync_replicas_min(settings.min_insync_replicas as usize);
+            partition.reconfigure(options);
+        }
+        debug!(topic = %topic.name, overrides = ?texts(image.configs.of(&resource)), "topic reconfigured");
+    }
+}
+
+/// A draw from 0 up to 1 that a partition keeps for life.
+fn jitter(topic: TopicId, partition: PartitionIndex) -> f64 {
+    let mixed = topic
+        .as_bytes()
+        .iter()
+        .fold(u64::from(partition.get().unsigned_abs()), |mixed, byte| {
+            (mixed ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+    f64::from(u32::try_from(mixed >> 32).unwrap_or(0)) / (f64::from(u32::MAX) + 1.0)
+}

@@ -1,0 +1,278 @@
+//! The broker as its handlers see it: who it is, what it knows of the cluster, and the parts that do the work.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use metadata::config_keys::{BrokerConfigs, BrokerSettings, Configs, TopicSettings};
+use metadata::image::{BrokerRegistration, ConfigResource, ConfigResourceType, FeaturesImage, Image};
+use model::{BrokerId, ErrorCode, ProducerId, TopicName};
+use protocol::messages::create_topics_request::{CreatableTopic, CreatableTopicConfig, CreateTopicsRequest};
+use protocol::{Request, Response, Text};
+use tokio::sync::watch;
+use tracing::{info, warn};
+
+use crate::clock::Clock;
+use crate::controller_client::ControllerClient;
+use crate::coordinators::{Groups, OFFSETS_TOPIC};
+use crate::partitions::{Flusher, LogDirectories, Partitions};
+use crate::producer_ids::ProducerIds;
+
+/// How long the controller may take to create a topic that a client has asked about.
+const CREATION_WAIT_MS: i32 = 30_000;
+/// How long a client's request is held back for a topic that was created on its behalf to show here.
+const CREATION_FOLLOW_WAIT: Duration = Duration::from_secs(5);
+
+/// One moment of the cluster.
+#[derive(Clone, Default)]
+pub struct View {
+    pub image: Arc<Image>,
+}
+
+impl View {
+    /// The brokers that are not fenced.
+    pub(crate) fn live_brokers(&self) -> impl Iterator<Item = &BrokerRegistration> {
+        self.image
+            .cluster
+            .brokers
+            .values()
+            .map(AsRef::as_ref)
+            .filter(|registration| !registration.fenced)
+    }
+
+    pub(crate) fn live_broker(&self, id: BrokerId) -> Option<&BrokerRegistration> {
+        self.image
+            .cluster
+            .broker(id)
+            .filter(|registration| !registration.fenced)
+    }
+}
+
+/// What a broker is made of.
+pub struct BrokerParts {
+    pub cluster_id: String,
+    pub clock: Clock,
+    /// What the configuration file, the environment and the command line say.
+    pub static_configs: Configs,
+    pub settings: BrokerSettings,
+    pub controller: ControllerClient,
+    pub directories: Arc<LogDirectories>,
+}
+
+/// The state that all handlers share.
+pub struct Broker {
+    id: BrokerId,
+    cluster_id: String,
+    clock: Clock,
+    static_configs: Configs,
+    settings: ArcSwap<BrokerSettings>,
+    controller: ControllerClient,
+    directories: Arc<LogDirectories>,
+    partitions: Partitions,
+    flusher: Arc<Flusher>,
+    groups: Groups,
+    producer_ids: ProducerIds,
+    /// Set once, when the controller has registered this incarnation.
+    epoch: AtomicI64,
+    view: watch::Sender<View>,
+}
+
+impl Broker {
+    pub(crate) fn new(parts: BrokerParts) -> Arc<Self> {
+        let BrokerParts {
+            cluster_id,
+            clock,
+            static_configs,
+            settings,
+            controller,
+            directories,
+        } = parts;
+        Arc::new(Broker {
+            id: settings.node_id,
+            cluster_id,
+            clock,
+            static_configs,
+            groups: Groups::new(crate::settings::group_config(&settings), clock),
+            settings: ArcSwap::from_pointee(settings),
+            controller,
+            directories,
+            partitions: Partitions::default(),
+            flusher: Arc::default(),
+            producer_ids: ProducerIds::default(),
+            epoch: AtomicI64::new(-1),
+            view: watch::Sender::new(View::default()),
+        })
+    }
+
+    pub(crate) fn id(&self) -> BrokerId {
+        self.id
+    }
+
+    pub(crate) fn cluster_id(&self) -> &str {
+        &self.cluster_id
+    }
+
+    pub(crate) fn settings(&self) -> Arc<BrokerSettings> {
+        self.settings.load_full()
+    }
+
+    pub(crate) fn set_settings(&self, settings: BrokerSettings) {
+        self.settings.store(Arc::new(settings));
+    }
+
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    pub(crate) fn controller(&self) -> &ControllerClient {
+        &self.controller
+    }
+
+    pub(crate) fn directories(&self) -> &LogDirectories {
+        &self.directories
+    }
+
+    pub(crate) fn partitions(&self) -> &Partitions {
+        &self.partitions
+    }
+
+    pub(crate) fn flusher(&self) -> &Arc<Flusher> {
+        &self.flusher
+    }
+
+    pub(crate) fn groups(&self) -> &Groups {
+        &self.groups
+    }
+
+    /// The features that this node can live with: name, least and greatest level.
+    pub(crate) fn supported_features(&self) -> &'static [(&'static str, i16, i16)] {
+        &FeaturesImage::SUPPORTED
+    }
+
+    /// The broker epoch; -1 before it is registered.
+    pub(crate) fn epoch(&self) -> i64 {
+        self.epoch.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_epoch(&self, epoch: i64) {
+        self.epoch.store(epoch, Ordering::Release);
+    }
+
+    pub(crate) fn view(&self) -> View {
+        self.view.borrow().clone()
+    }
+
+    pub(crate) fn set_view(&self, view: View) {
+        self.view.send_replace(view);
+    }
+
+    /// The greatest metadata offset that this broker has applied; -1 before the first.
+    pub(crate) fn metadata_offset(&self) -> i64 {
+        self.view.borrow().image.end_offset.get() - 1
+    }
+
+    /// Waits until the view is as wished, at most `wait`.
+    pub(crate) async fn await_view(&self, wait: Duration, wished: impl Fn(&View) -> bool) {
+        let mut views = self.view.subscribe();
+        let reached = async { views.wait_for(|view| wished(view)).await.is_ok() };
+        if tokio::time::timeout(wait, reached).await.is_err() {
+            warn!(
+                wait_ms = wait.as_millis(),
+                "this broker has not followed the controller in time"
+            );
+        }
+    }
+
+    /// The layers of this broker's configuration.
+    pub(crate) fn configs(&self, view: &View) -> BrokerConfigs {
+        let own = ConfigResource {
+            kind: ConfigResourceType::Broker,
+            name: Text::from(self.id.to_string()),
+        };
+        BrokerConfigs {
+            static_values: self.static_configs.clone(),
+            dynamic_default: texts(view.image.configs.of(&ConfigResource::all_brokers())),
+            dynamic_broker: texts(view.image.configs.of(&own)),
+        }
+    }
+
+    /// What holds for a topic with these overrides.
+    pub(crate) fn topic_settings(&self, overrides: &BTreeMap<Text, Text>) -> TopicSettings {
+        TopicSettings::resolve(&texts(overrides), &self.settings.load())
+    }
+
+    pub(crate) async fn next_producer_id(&self) -> Result<ProducerId, ErrorCode> {
+        self.producer_ids
+            .next(&self.controller, self.id.get(), self.epoch())
+            .await
+    }
+
+    /// Asks the controller for topics that clients have asked about; what comes of it shows when they ask again.
+    pub(crate) async fn create_missing_topics(&self, names: Vec<TopicName>) {
+        let topics = names.iter().map(|name| CreatableTopic {
+            name: Text::from(name.as_str()),
+            num_partitions: -1,
+            replication_factor: -1,
+            ..CreatableTopic::default()
+        });
+        self.create_topics(topics.collect()).await;
+    }
+
+    /// Asks the controller for the topic of the groups, and waits until this broker has it.
+    pub(crate) async fn create_offsets_topic(&self) {
+        let settings = self.settings().offsets_topic;
+        let config = |name: &str, value: &str| CreatableTopicConfig {
+            name: name.into(),
+            value: Some(value.into()),
+            ..CreatableTopicConfig::default()
+        };
+        let topic = CreatableTopic {
+            name: OFFSETS_TOPIC.into(),
+            num_partitions: i32::try_from(settings.partitions).unwrap_or(i32::MAX),
+            replication_factor: i16::try_from(settings.replication_factor).unwrap_or(i16::MAX),
+            configs: vec![
+                config("cleanup.policy", "compact"),
+                config("compression.type", "producer"),
+                config("segment.bytes", &settings.segment_bytes.to_string()),
+            ],
+            ..CreatableTopic::default()
+        };
+        self.create_topics(vec![topic]).await;
+        let led = |view: &View| {
+            let topic = view.image.topics.by_name(OFFSETS_TOPIC);
+            topic.is_some_and(|topic| topic.partitions.values().all(|partition| partition.leader.is_some()))
+        };
+        self.await_view(CREATION_FOLLOW_WAIT, led).await;
+    }
+
+    async fn create_topics(&self, topics: Vec<CreatableTopic>) {
+        let request = CreateTopicsRequest {
+            topics,
+            timeout_ms: CREATION_WAIT_MS,
+            ..CreateTopicsRequest::default()
+        };
+        match self.controller.call(Request::from(request)).await {
+            Ok(Response::CreateTopics(response)) => {
+                for topic in &response.topics {
+                    info!(
+                        topic = &*topic.name,
+                        code = topic.error_code,
+                        "topic asked for on demand"
+                    );
+                }
+            }
+            Ok(_) => {}
+            Err(error) => warn!(%error, "topics not created on demand"),
+        }
+    }
+}
+
+/// A resource's values as the table of keys takes them.
+pub(crate) fn texts(values: &BTreeMap<Text, Text>) -> Configs {
+    values
+        .iter()
+        .map(|(name, value)| (name.to_string(), value.to_string()))
+        .collect()
+}

@@ -1,0 +1,335 @@
+//! The node's log directories: where partitions lie, how their logs are opened, deleted and left in good order.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use metadata::Image;
+use model::{BrokerId, Offset, PartitionIndex, Timestamp, TopicId, TopicName, TopicPartition, Uuid};
+use storage::log_directory::{DirectoryError, FolderKind};
+use storage::{Disk, LogDirectory, LogOptions, OpenError, PartitionLog, RealDisk, Recovery};
+use tracing::{info, warn};
+
+use super::Partition;
+
+/// The controllers' own log lies in one of the directories and is not the broker's.
+const METADATA_TOPIC: &str = "__cluster_metadata";
+/// How many ids are drawn at most for the name of a folder that is set aside.
+const UNIQUE_DRAWS_MAX: usize = 100;
+
+/// Why a log is not there.
+#[derive(Debug, thiserror::Error)]
+pub enum LogDirectoriesError {
+    #[error("no log directory can be used")]
+    None,
+    #[error("no random bytes from the system")]
+    Entropy,
+    #[error("the log has been closed already, or its disk has failed")]
+    Closed,
+    #[error(transparent)]
+    Directory(#[from] DirectoryError),
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    #[error("using a log directory")]
+    Io(#[from] io::Error),
+}
+
+struct Directory {
+    log_directory: LogDirectory<RealDisk>,
+    partitions: usize,
+}
+
+/// What is unlinked when its time has come.
+enum Doomed {
+    File(PathBuf),
+    Folder { directory: usize, path: PathBuf },
+}
+
+struct State {
+    directories: Vec<Directory>,
+    /// Which directory each partition lies in.
+    places: BTreeMap<TopicPartition, usize>,
+    doomed: Vec<(Timestamp, Doomed)>,
+}
+
+/// All `log.dirs` of a node.
+pub struct LogDirectories {
+    state: Mutex<State>,
+    /// `file.delete.delay.ms`
+    delete_delay: Duration,
+}
+
+impl LogDirectories {
+    /// Takes over opened directories. What was being deleted when the node stopped goes with the next clean-up.
+    ///
+    /// # Errors
+    /// If a directory cannot be listed.
+    pub fn new(directories: Vec<LogDirectory<RealDisk>>, delete_delay: Duration) -> Result<Self, LogDirectoriesError> {
+        let mut doomed = Vec::new();
+        for (at, directory) in directories.iter().enumerate() {
+            for folder in directory.folders()? {
+                if folder.kind == FolderKind::Deleted {
+                    let path = directory.path().join(&folder.name);
+                    doomed.push((Timestamp::default(), Doomed::Folder { directory: at, path }));
+                }
+            }
+        }
+        let directories = directories
+            .into_iter()
+            .map(|log_directory| Directory {
+                log_directory,
+                partitions: 0,
+            })
+            .collect();
+        Ok(LogDirectories {
+            state: Mutex::new(State {
+                directories,
+                places: BTreeMap::new(),
+                doomed,
+            }),
+            delete_delay,
+        })
+    }
+
+    /// The ids of the directories, as the controller is told.
+    #[must_use]
+    pub fn ids(&self) -> Vec<Uuid> {
+        let state = self.lock();
+        let mut ids: Vec<Uuid> = state
+            .directories
+            .iter()
+            .filter_map(|it| it.log_directory.properties().directory_id)
+            .collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    /// The broker epoch under which the node was stopped in good order; `None` if any directory was not.
+    #[must_use]
+    pub fn previous_broker_epoch(&self) -> Option<i64> {
+        let state = self.lock();
+        let epochs = state
+            .directories
+            .iter()
+            .map(|it| it.log_directory.previous_broker_epoch());
+        epochs.min().flatten()
+    }
+
+    /// Opens a partition's log where it lies, or makes it in the directory with the fewest partitions.
+    pub(crate) fn open(
+        &self,
+        topic: &TopicName,
+        topic_id: TopicId,
+        index: PartitionIndex,
+        options: LogOptions,
+        now: Timestamp,
+    ) -> Result<PartitionLog<RealDisk>, LogDirectoriesError> {
+        let partition = TopicPartition {
+            topic: topic.clone(),
+            partition: index,
+        };
+        let (disk, path, start) = {
+            let mut state = self.lock();
+            let at = state.find(&partition, topic_id)?;
+            let directory = &mut state.directories[at];
+            let path = directory.log_directory.create_partition(&partition, topic_id)?;
+            directory.partitions += 1;
+            let start = directory.log_directory.start_of(&partition);
+            let disk = *directory.log_directory.disk();
+            state.places.insert(partition.clone(), at);
+            (disk, path, start)
+        };
+        let (log, recovery) = PartitionLog::open(disk, &path, options, start, now)?;
+        report(&partition, &recovery);
+        Ok(log)
+    }
+
+    /// Sets a deleted partition's folder aside; it is unlinked later, so that those who still read it can end.
+    pub(crate) fn delete(&self, partition: &Arc<Partition>, now: Timestamp) -> Result<(), LogDirectoriesError> {
+        let place = partition.place();
+        let mut state = self.lock();
+        let Some(at) = state.places.remove(&place) else {
+            return Ok(());
+        };
+        let directory = &mut state.directories[at];
+        directory.partitions = directory.partitions.saturating_sub(1);
+        let path = directory.log_directory.delete_partition(&place, unique()?)?;
+        state
+            .doomed
+            .push((self.due(now), Doomed::Folder { directory: at, path }));
+        Ok(())
+    }
+
+    /// Sets aside what the cluster does not know, or has given to other brokers: an operator decides what becomes of it.
+    pub(crate) fn set_strays_aside(&self, image: &Image, broker: BrokerId) -> Result<(), LogDirectoriesError> {
+        let mut state = self.lock();
+        for directory in &mut state.directories {
+            for folder in directory.log_directory.folders()? {
+                let partition = &folder.partition;
+                if folder.kind != FolderKind::Partition || partition.topic.as_str() == METADATA_TOPIC {
+                    continue;
+                }
+                let topic_id = directory.log_directory.topic_id_of(partition)?;
+                let known = topic_id.and_then(|id| image.topics.by_id(id)?.partitions.get(&partition.partition));
+                if known.is_some_and(|partition| partition.replicas.contains(&broker)) {
+                    continue;
+                }
+                let path = directory.log_directory.set_stray_aside(partition, unique()?)?;
+                warn!(folder = %path.display(), "the cluster does not know this partition: set aside, not deleted");
+            }
+        }
+        Ok(())
+    }
+
+    /// Files that retention has taken out of a log.
+    pub(crate) fn unlink_later(&self, files: Vec<PathBuf>, now: Timestamp) {
+        let due = self.due(now);
+        self.lock()
+            .doomed
+            .extend(files.into_iter().map(|file| (due, Doomed::File(file))));
+    }
+
+    /// Unlinks what was set aside long enough ago.
+    pub(crate) fn unlink_due(&self, now: Timestamp) {
+        let mut state = self.lock();
+        let doomed = std::mem::take(&mut state.doomed);
+        let (due, kept): (Vec<_>, Vec<_>) = doomed.into_iter().partition(|(at, _)| *at <= now);
+        state.doomed = kept;
+        for (_, doomed) in due {
+            let (path, unlinked) = match &doomed {
+                Doomed::File(path) => (path, RealDisk.remove_file(path)),
+                Doomed::Folder { directory, path } => {
+                    (path, state.directories[*directory].log_directory.remove_folder(path))
+                }
+            };
+            match unlinked {
+                Ok(()) => {}
+                // Its whole folder may have gone before it.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => warn!(path = %path.display(), %error, "not unlinked"),
+            }
+        }
+    }
+
+    /// Records how far each log is synced, where it begins and how far it is committed.
+    pub(crate) fn write_checkpoints(&self, partitions: &[Arc<Partition>]) -> Result<(), LogDirectoriesError> {
+        let mut recorded = Vec::with_capacity(partitions.len());
+        let mut state = self.lock();
+        for partition in partitions {
+            let place = partition.place();
+            let Some(at) = state.places.get(&place).copied() else {
+                continue;
+            };
+            let (recovery_point, ends) = (partition.recovery_point(), partition.ends());
+            let directory = &mut state.directories[at].log_directory;
+            directory.set_recovery_point(&place, recovery_point);
+            directory.set_log_start(&place, ends.log_start_offset);
+            directory.set_high_watermark(&place, ends.high_watermark);
+            recorded.push((partition, recovery_point));
+        }
+        for directory in &state.directories {
+            directory.log_directory.write_recovery_points()?;
+            directory.log_directory.write_log_starts()?;
+            directory.log_directory.write_high_watermarks()?;
+        }
+        drop(state);
+        for (partition, point) in recorded {
+            partition.with_replica(|replica| replica.log_mut().recovery_point_recorded(point));
+        }
+        Ok(())
+    }
+
+    /// Records a log's new start at once: what was deleted must not come back with a crash.
+    pub(crate) fn write_log_start(&self, partition: &Partition, start: Offset) -> Result<(), LogDirectoriesError> {
+        let place = partition.place();
+        let mut state = self.lock();
+        if let Some(at) = state.places.get(&place).copied() {
+            let directory = &mut state.directories[at].log_directory;
+            directory.set_log_start(&place, start);
+            directory.write_log_starts()?;
+        }
+        Ok(())
+    }
+
+    /// Closes the logs and records how they were left.
+    pub(crate) fn close(&self, partitions: &[Arc<Partition>]) -> Result<(), LogDirectoriesError> {
+        let mut outcome = Ok(());
+        for partition in partitions {
+            if let Err(error) = partition.close() {
+                warn!(topic = %partition.topic(), partition = %partition.index(), %error, "log not closed in good order");
+                outcome = Err(error.into());
+            }
+        }
+        self.write_checkpoints(partitions)?;
+        outcome
+    }
+
+    /// Marks the directories as left in good order: the last thing that a node does, when all logs in them are closed.
+    ///
+    /// # Errors
+    /// If a mark cannot be written.
+    pub fn mark_clean(&self, broker_epoch: i64) -> Result<(), LogDirectoriesError> {
+        for directory in &self.lock().directories {
+            directory.log_directory.mark_clean(Some(broker_epoch))?;
+        }
+        Ok(())
+    }
+
+    fn due(&self, now: Timestamp) -> Timestamp {
+        let delay = i64::try_from(self.delete_delay.as_millis()).unwrap_or(i64::MAX);
+        Timestamp::from_millis(now.millis().saturating_add(delay))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// The directory that holds the partition, else the emptiest. A folder of that name that belongs to another topic, of
+    /// the same name and long deleted, is set aside.
+    fn find(&mut self, partition: &TopicPartition, topic_id: TopicId) -> Result<usize, LogDirectoriesError> {
+        for at in 0..self.directories.len() {
+            let directory = &mut self.directories[at].log_directory;
+            match directory.topic_id_of(partition)? {
+                Some(found) if found == topic_id => return Ok(at),
+                Some(_) => {
+                    let path = directory.set_stray_aside(partition, unique()?)?;
+                    warn!(folder = %path.display(), "the folder is of another topic of this name: set aside");
+                }
+                None => {}
+            }
+        }
+        let emptiest = self
+            .directories
+            .iter()
+            .enumerate()
+            .min_by_key(|(_, directory)| directory.partitions);
+        emptiest.map(|(at, _)| at).ok_or(LogDirectoriesError::None)
+    }
+}
+
+fn report(partition: &TopicPartition, recovery: &Recovery) {
+    if recovery.bytes_read > 0 || recovery.indexes_rebuilt > 0 {
+        info!(
+            partition = %partition,
+            bytes_read = recovery.bytes_read,
+            bytes_cut = recovery.bytes_cut,
+            indexes_rebuilt = recovery.indexes_rebuilt,
+            "log recovered"
+        );
+    }
+    for damage in &recovery.damage {
+        warn!(partition = %partition, from = %damage.from, to = %damage.to, "records are damaged: not served, not cut");
+    }
+}
+
+fn unique() -> Result<Uuid, LogDirectoriesError> {
+    let draws = (0..UNIQUE_DRAWS_MAX).map_while(|_| {
+        let mut bytes = [0; 16];
+        getrandom::fill(&mut bytes).ok().map(|()| bytes)
+    });
+    Uuid::from_entropy(draws).ok_or(LogDirectoriesError::Entropy)
+}

@@ -1,0 +1,111 @@
+//! A broker from start to stop.
+
+use std::sync::Arc;
+
+use metadata::{Delta, Image};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tracing::{info, warn};
+
+use crate::housekeeping;
+use crate::lifecycle::{self, Registration, RegistrationError};
+use crate::metadata_listener;
+use crate::node::{Broker, BrokerParts};
+use crate::partitions::LogDirectoriesError;
+
+/// One step of the metadata log, in order.
+pub type MetadataUpdate = (Arc<Delta>, Arc<Image>);
+
+/// Why a broker does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error(transparent)]
+    Registration(#[from] RegistrationError),
+    #[error("the metadata log ended before the broker had caught up with it")]
+    MetadataEnded,
+}
+
+/// A broker that is part of its cluster.
+pub struct RunningBroker {
+    broker: Arc<Broker>,
+    tasks: JoinSet<()>,
+    /// Turns true when the node can serve no longer: its log directories are gone, or the metadata log has ended.
+    failed: watch::Receiver<bool>,
+}
+
+/// Registers, follows the metadata log and returns when the controller has lifted the fence: from then on clients can be
+/// served.
+///
+/// # Errors
+/// If the controller refuses the broker, or the metadata log ends meanwhile.
+pub async fn start(
+    parts: BrokerParts,
+    registration: Registration,
+    updates: mpsc::Receiver<MetadataUpdate>,
+) -> Result<RunningBroker, StartError> {
+    let broker = Broker::new(parts);
+    let mut tasks = JoinSet::new();
+    let (fail, failed) = watch::channel(false);
+    tasks.spawn(follow(broker.clone(), updates, fail));
+    let epoch = lifecycle::register(&broker, &registration).await?;
+    broker.set_epoch(epoch);
+    let mut ended = failed.clone();
+    tokio::select! {
+        () = lifecycle::catch_up(&broker) => {}
+        _ = ended.wait_for(|failed| *failed) => return Err(StartError::MetadataEnded),
+    }
+    let strays = broker.clone();
+    let _ = tokio::task::spawn_blocking(move || housekeeping::set_strays_aside(&strays)).await;
+    tasks.spawn(broker.flusher().clone().run());
+    tasks.spawn(lifecycle::keep_beating(broker.clone()));
+    housekeeping::spawn(&broker, &mut tasks);
+    info!(broker_id = %broker.id(), broker_epoch = epoch, "broker is running");
+    Ok(RunningBroker { broker, tasks, failed })
+}
+
+async fn follow(broker: Arc<Broker>, mut updates: mpsc::Receiver<MetadataUpdate>, fail: watch::Sender<bool>) {
+    while let Some((delta, image)) = updates.recv().await {
+        let broker = broker.clone();
+        let applied = tokio::task::spawn_blocking(move || metadata_listener::apply(&broker, &delta, image)).await;
+        if let Err(error) = applied {
+            warn!(%error, "the metadata log cannot be followed any further");
+            break;
+        }
+    }
+    fail.send_replace(true);
+}
+
+impl RunningBroker {
+    #[must_use]
+    pub fn broker(&self) -> &Arc<Broker> {
+        &self.broker
+    }
+
+    /// Returns when the broker cannot go on.
+    pub async fn failed(&self) {
+        let mut failed = self.failed.clone();
+        let _ = failed.wait_for(|failed| *failed).await;
+    }
+
+    /// Asks the controller for leave to go. Clients may still be served meanwhile.
+    pub async fn leave(&self) {
+        lifecycle::leave(&self.broker).await;
+    }
+
+    /// Closes every log in good order; gives the epoch under which that was done. Clients must not be served any more.
+    ///
+    /// # Errors
+    /// If a log could not be closed so: the directories must not be marked as clean then.
+    pub async fn stop(mut self) -> Result<i64, LogDirectoriesError> {
+        self.tasks.shutdown().await;
+        self.broker.groups().stop_all();
+        let broker = self.broker.clone();
+        let epoch = broker.epoch();
+        let closed = tokio::task::spawn_blocking(move || {
+            let partitions = broker.partitions().all();
+            broker.directories().close(&partitions)
+        });
+        closed.await.map_err(|_| LogDirectoriesError::Closed)??;
+        Ok(epoch)
+    }
+}
