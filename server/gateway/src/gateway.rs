@@ -1,0 +1,120 @@
+//! What the door is given by the one who opens it, and what its handlers share.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use client::{CallContext, Client, Producer, ProducerOptions};
+use tokio::sync::{Semaphore, watch};
+
+use crate::metrics::Metrics;
+
+/// What the door may be asked to bear.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// The most a request's body may have.
+    pub body_bytes_max: usize,
+    /// The most that bodies of all requests may take at one time; past it, requests are asked to come again.
+    pub bodies_bytes_max: usize,
+    /// How long a body may take to arrive.
+    pub body_wait_max: Duration,
+    /// The most that a request's line and headers may have together.
+    pub header_bytes_max: usize,
+    /// How long a request's headers may take to arrive, on a new connection and on one that was kept.
+    pub header_wait_max: Duration,
+    /// How many connections are served at once; more wait to be accepted.
+    pub connections_max: usize,
+    /// How many event streams are open at once.
+    pub streams_max: usize,
+    /// How long requests that are under way get to finish once the door is told to close.
+    pub stop_wait_max: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            body_bytes_max: 8 * 1024 * 1024,
+            bodies_bytes_max: 24 * 1024 * 1024,
+            body_wait_max: Duration::from_secs(30),
+            header_bytes_max: 16 * 1024,
+            header_wait_max: Duration::from_secs(10),
+            connections_max: 1024,
+            streams_max: 256,
+            stop_wait_max: Duration::from_secs(5),
+        }
+    }
+}
+
+/// Whether the node serves.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Readiness {
+    /// Not yet, and what it waits for.
+    Starting(String),
+    Ready,
+    Stopping,
+}
+
+/// What program this is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Build {
+    pub version: String,
+    /// The commit it was built from, or `unknown`.
+    pub commit: String,
+}
+
+/// What a gateway is made of.
+pub struct GatewayParts {
+    pub client: Client,
+    pub build: Build,
+    pub readiness: watch::Receiver<Readiness>,
+    pub limits: Limits,
+    /// Hosts that requests may name beside the loopback ones and the address that they came in by: `name`, for any port,
+    /// or `name:port`. Origins of these hosts are let in, too.
+    pub allowed_hosts: Vec<String>,
+}
+
+/// What handlers share.
+pub(crate) struct Shared {
+    pub(crate) client: Client,
+    pub(crate) producer: Producer,
+    pub(crate) build: Build,
+    pub(crate) readiness: watch::Receiver<Readiness>,
+    pub(crate) limits: Limits,
+    pub(crate) allowed_hosts: Vec<String>,
+    pub(crate) metrics: Metrics,
+    /// KiB that bodies may still take.
+    pub(crate) bodies: Arc<Semaphore>,
+    /// Event streams that may still be opened.
+    pub(crate) streams: Arc<Semaphore>,
+    /// Reads that may still gather records at the same time.
+    pub(crate) reads: Semaphore,
+    /// True once the door closes: streams end.
+    pub(crate) stop: watch::Receiver<bool>,
+}
+
+/// The state of the router.
+pub(crate) type Gateway = Arc<Shared>;
+
+/// What one KiB of a body counts.
+pub(crate) const BODY_PERMIT_BYTES: usize = 1024;
+/// How many reads gather records at the same time.
+const READS_MAX: usize = 16;
+
+impl Shared {
+    pub(crate) fn new(parts: GatewayParts, stop: watch::Receiver<bool>) -> Self {
+        let options = ProducerOptions::default();
+        let permits = (parts.limits.bodies_bytes_max / BODY_PERMIT_BYTES).clamp(1, Semaphore::MAX_PERMITS);
+        Shared {
+            producer: Producer::new(parts.client.clone(), CallContext::anonymous(), options),
+            client: parts.client,
+            metrics: Metrics::new(&parts.build),
+            build: parts.build,
+            readiness: parts.readiness,
+            allowed_hosts: parts.allowed_hosts,
+            bodies: Arc::new(Semaphore::new(permits)),
+            streams: Arc::new(Semaphore::new(parts.limits.streams_max)),
+            reads: Semaphore::new(READS_MAX),
+            limits: parts.limits,
+            stop,
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! The HTTP door: topics, records and groups for programs that have an HTTP client and nothing else, described by an
+//! OpenAPI document that is made from the routes themselves.
+//!
+//! Everything goes through [`client::Client`], so that the same door stands before a node in process and before any
+//! other Kafka cluster; it knows neither the broker nor the log. What a request may cost is bounded by [`Limits`] and
+//! by named constants.
+
+mod bodies;
+mod cursor;
+mod format;
+mod gateway;
+mod guard;
+mod metrics;
+mod openapi;
+mod problem;
+mod read;
+mod routes;
+mod server;
+
+#[cfg(test)]
+mod fake_node;
+
+pub use gateway::{Build, GatewayParts, Limits, Readiness};
+pub use openapi::{openapi, openapi_text};
+pub use server::serve;
