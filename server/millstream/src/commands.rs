@@ -1,0 +1,8 @@
+//! The verbs of the command line, a file each.
+
+pub(crate) mod cluster;
+pub(crate) mod completions;
+pub(crate) mod config;
+pub(crate) mod group;
+pub(crate) mod offset_argument;
+pub(crate) mod topic;

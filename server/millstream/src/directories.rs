@@ -1,0 +1,95 @@
+//! The node's log directories at start: made and formatted where they are new, locked, checked against each other.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use metadata::config_keys::BrokerSettings;
+use model::{BrokerId, Uuid};
+use storage::log_directory::{META_PROPERTIES, MetaProperties};
+use storage::{LogDirectory, RealDisk};
+
+/// How often an id is drawn until it is a fit one.
+const DRAWS_MAX: usize = 100;
+
+/// The directories, opened: each is locked against other processes for as long as it is.
+pub(crate) struct Directories {
+    pub(crate) cluster_id: String,
+    pub(crate) opened: Vec<LogDirectory<RealDisk>>,
+    /// Where the metadata log lies, and the directory's id, which is the voter's.
+    pub(crate) metadata_directory: PathBuf,
+    pub(crate) metadata_directory_id: Uuid,
+}
+
+impl Directories {
+    /// Opens what is there; `format` founds a cluster in directories of which none has been formatted yet.
+    pub(crate) fn open(
+        settings: &BrokerSettings,
+        format: impl FnOnce(&[PathBuf], &Path) -> anyhow::Result<()>,
+    ) -> anyhow::Result<Self> {
+        let mut paths: Vec<PathBuf> = settings.log.directories.iter().map(PathBuf::from).collect();
+        let metadata_directory = PathBuf::from(&settings.log.metadata_directory);
+        if !paths.contains(&metadata_directory) {
+            paths.push(metadata_directory.clone());
+        }
+        for path in &paths {
+            std::fs::create_dir_all(path).with_context(|| format!("making {}", path.display()))?;
+        }
+        if paths.iter().all(|path| !path.join(META_PROPERTIES).exists()) {
+            format(&paths, &metadata_directory)?;
+        }
+        let mut opened = Vec::new();
+        for path in &paths {
+            opened.push(LogDirectory::open(RealDisk, path, draw()?)?);
+        }
+        let cluster_id = check(&opened, settings.node_id)?;
+        let metadata_directory_id = opened
+            .iter()
+            .find(|directory| directory.path() == metadata_directory)
+            .and_then(|directory| directory.properties().directory_id)
+            .context("the metadata directory has no id")?;
+        Ok(Directories {
+            cluster_id,
+            opened,
+            metadata_directory,
+            metadata_directory_id,
+        })
+    }
+}
+
+/// All directories must be of the same cluster and of this node, each with an id of its own. Gives the cluster's id.
+fn check(opened: &[LogDirectory<RealDisk>], node_id: BrokerId) -> anyhow::Result<String> {
+    let mut cluster_id = None;
+    let mut ids = Vec::new();
+    for directory in opened {
+        let MetaProperties {
+            cluster_id: cluster,
+            node_id: node,
+            directory_id,
+            ..
+        } = directory.properties().clone();
+        let path = directory.path().display();
+        if let Some(node) = node.filter(|node| *node != node_id) {
+            bail!("{path} belongs to node {node}, the configuration says node.id={node_id}");
+        }
+        let cluster = cluster.with_context(|| format!("{path} names no cluster"))?;
+        match &cluster_id {
+            Some(known) if *known != cluster => bail!("{path} belongs to cluster {cluster}, others to {known}"),
+            _ => cluster_id = Some(cluster),
+        }
+        let id = directory_id.with_context(|| format!("{path} has no id"))?;
+        if id.is_reserved() || ids.contains(&id) {
+            bail!("the id {id} of {path} is reserved or another directory's");
+        }
+        ids.push(id);
+    }
+    cluster_id.context("there are no log directories")
+}
+
+/// A new id.
+pub(crate) fn draw() -> anyhow::Result<Uuid> {
+    let draws = (0..DRAWS_MAX).map_while(|_| {
+        let mut bytes = [0; 16];
+        getrandom::fill(&mut bytes).ok().map(|()| bytes)
+    });
+    Uuid::from_entropy(draws).context("no random bytes from the system")
+}

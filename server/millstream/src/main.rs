@@ -1,0 +1,67 @@
+//! The binary: reads the command line, does what it says and ends with a code that scripts can rely on.
+
+mod cli;
+mod commands;
+mod config;
+mod directories;
+mod doors;
+mod in_process;
+mod node;
+mod output;
+mod serve;
+mod telemetry;
+
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::Parser;
+
+use cli::{Cli, ClusterArgs, Verb};
+
+/// Something was refused or went wrong.
+const EXIT_FAILED: u8 = 1;
+/// The cluster could not be reached, or did not answer in time.
+const EXIT_UNREACHABLE: u8 = 3;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let result = match cli.verb {
+        Verb::Serve(args) => serve::run(args),
+        verb => command(&cli.cluster, verb),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => fail(&error),
+    }
+}
+
+/// Runs a verb that asks a cluster.
+fn command(cluster: &ClusterArgs, verb: Verb) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("starting the runtime")?;
+    let result = runtime.block_on(async {
+        match verb {
+            Verb::Topic(verb) => commands::topic::run(cluster, verb).await,
+            Verb::Group(verb) => commands::group::run(cluster, verb).await,
+            Verb::Cluster(verb) => commands::cluster::run(cluster, verb).await,
+            Verb::Config(verb) => commands::config::run(cluster, verb).await,
+            Verb::Completions { shell } => commands::completions::run(shell),
+            Verb::Serve(_) => unreachable!("serve has a runtime of its own"),
+        }
+    });
+    // Reading from standard input cannot be interrupted; do not wait for it.
+    runtime.shutdown_background();
+    result
+}
+
+fn fail(error: &anyhow::Error) -> ExitCode {
+    output::tell_error(error);
+    let unreachable = error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<client::Error>())
+        .any(|error| matches!(error, client::Error::NoBroker { .. } | client::Error::Timeout { .. }));
+    ExitCode::from(if unreachable { EXIT_UNREACHABLE } else { EXIT_FAILED })
+}
