@@ -1,0 +1,134 @@
+//! `ci [STAGE…]`: everything that CI runs, in the order in which a mistake shows soonest and costs least.
+//!
+//! Each stage has a time limit that is several times what it needs on two cores with cold caches: it turns a hang into an
+//! error and judges nothing. `timeout` also ends what the stage has started.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, bail, ensure};
+
+use crate::{console, root};
+
+struct Stage {
+    name: &'static str,
+    limit_seconds: u32,
+    command: &'static [&'static str],
+}
+
+const STAGES: &[Stage] = &[
+    Stage {
+        name: "format",
+        limit_seconds: 60,
+        command: &["cargo", "fmt", "--all", "--check"],
+    },
+    Stage {
+        name: "set-up",
+        limit_seconds: 900,
+        command: &["tests/setup"],
+    },
+    Stage {
+        name: "lints",
+        limit_seconds: 900,
+        command: &[
+            "cargo",
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--",
+            "--deny",
+            "warnings",
+        ],
+    },
+    Stage {
+        name: "plugins",
+        limit_seconds: 900,
+        command: &["cargo", "xtask", "plugins"],
+    },
+    Stage {
+        name: "tests",
+        limit_seconds: 1200,
+        command: &["cargo", "test", "--workspace"],
+    },
+    Stage {
+        name: "build",
+        limit_seconds: 1200,
+        command: &["cargo", "build", "--release", "--package", "millstream"],
+    },
+    Stage {
+        name: "suites",
+        limit_seconds: 1200,
+        command: &["tests/run"],
+    },
+    Stage {
+        name: "restart",
+        limit_seconds: 300,
+        command: &["tests/acceptance/restart.py"],
+    },
+    Stage {
+        name: "retention-keys",
+        limit_seconds: 120,
+        command: &["tests/acceptance/retention-keys.py"],
+    },
+    Stage {
+        name: "kill-9",
+        limit_seconds: 300,
+        command: &["tests/acceptance/kill9.py", "--rounds", "3"],
+    },
+    Stage {
+        name: "fsync-order",
+        limit_seconds: 180,
+        command: &["tests/acceptance/fsync-order.py"],
+    },
+];
+
+pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
+    let root = root::path()?;
+    for name in arguments {
+        if !STAGES.iter().any(|stage| stage.name == name) {
+            let names: Vec<&str> = STAGES.iter().map(|stage| stage.name).collect();
+            bail!("no stage is called {name}; there are {}", names.join(", "));
+        }
+    }
+    let mut summary = Vec::new();
+    for stage in STAGES {
+        if !arguments.is_empty() && !arguments.iter().any(|name| name == stage.name) {
+            continue;
+        }
+        let begin = Instant::now();
+        run_stage(&root, stage)?;
+        summary.push(format!("{} {} s", stage.name, begin.elapsed().as_secs()));
+    }
+    console::line(&format!("every stage passed: {}", summary.join(", ")));
+    Ok(())
+}
+
+fn run_stage(root: &Path, stage: &Stage) -> anyhow::Result<()> {
+    console::line(&format!("== {}: {}", stage.name, stage.command.join(" ")));
+    let status = Command::new("timeout")
+        .args(["--kill-after=30", &stage.limit_seconds.to_string()])
+        .args(stage.command)
+        .current_dir(root)
+        .status()
+        .with_context(|| format!("start stage {}", stage.name))?;
+    ensure!(
+        status.code() != Some(124),
+        "stage {} took longer than {} s",
+        stage.name,
+        stage.limit_seconds
+    );
+    ensure!(status.success(), "stage {} failed: {status}", stage.name);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_stage_is_an_error_that_lists_the_stages() {
+        let error = run(&["nonsense".to_owned()]).unwrap_err().to_string();
+        assert!(error.contains("nonsense") && error.contains("suites"), "{error}");
+    }
+}
