@@ -7,6 +7,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use model::Offset;
 use protocol::{Request, Response};
 
 /// Why the controller has not answered.
@@ -25,6 +26,10 @@ pub type ControllerFuture = Pin<Box<dyn Future<Output = Result<Response, Control
 /// Reaches the active controller with a request of the given version.
 pub trait ControllerChannel: Send + Sync + 'static {
     fn call(&self, request: Request, version: i16) -> ControllerFuture;
+
+    /// Where the committed metadata log ends as far as the controller has told: what it has answered lies below. `None`
+    /// where that is not known here.
+    fn committed_end(&self) -> Option<Offset>;
 }
 
 /// The broker's handle on its controller; cheap to clone.
@@ -41,6 +46,11 @@ impl ControllerClient {
     pub(crate) async fn call(&self, request: Request) -> Result<Response, ControllerError> {
         let version = *request.api_key().stable_versions().end();
         self.0.call(request, version).await
+    }
+
+    /// As [`ControllerChannel::committed_end`].
+    pub(crate) fn committed_end(&self) -> Option<Offset> {
+        self.0.committed_end()
     }
 
     /// A client's request, in the client's version.

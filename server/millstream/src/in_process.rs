@@ -4,18 +4,24 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use broker::{ControllerChannel, ControllerError, ControllerFuture};
+use model::Offset;
 use network::{Answer, Dispatch, Principal, RequestContext};
 use protocol::{Request, Text};
-use quorum::ControllerDispatch;
+use quorum::{ControllerDispatch, ControllerHandle};
 
 /// Speaks to the controller as the node's broker.
 pub(crate) struct InProcessController {
     pub(crate) controller: Arc<ControllerDispatch>,
+    pub(crate) handle: ControllerHandle,
     pub(crate) listener: Arc<str>,
     pub(crate) node_id: i32,
 }
 
 impl ControllerChannel for InProcessController {
+    fn committed_end(&self) -> Option<Offset> {
+        Some(self.handle.image().end_offset)
+    }
+
     fn call(&self, request: Request, version: i16) -> ControllerFuture {
         let context = RequestContext {
             principal: Principal::anonymous(),

@@ -79,6 +79,7 @@ async fn serve(config: NodeConfig) -> anyhow::Result<()> {
     let controller = Arc::new(ControllerDispatch::new(quorum.handle()));
     let channel = InProcessController {
         controller: controller.clone(),
+        handle: quorum.handle(),
         listener: settings
             .listeners
             .controller_names

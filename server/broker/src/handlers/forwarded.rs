@@ -2,15 +2,14 @@
 //! IncrementalAlterConfigs 0–1 and DescribeQuorum 0–2 are passed on whole (KIP-590).
 //!
 //! The answer goes back once this broker has seen what came of it, so that a client that goes on with the same broker
-//! finds its topic there.
+//! finds there what it was told.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::ErrorCode;
 use network::{Answer, RequestContext};
-use protocol::{Request, Response};
+use protocol::Request;
 use tracing::warn;
 
 use crate::node::{Broker, View};
@@ -26,13 +25,11 @@ const FOLLOW_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// Passes a request on; what cannot reach the controller ends the connection, and the client tries again.
 pub(crate) async fn handle(broker: &Arc<Broker>, context: &RequestContext, request: Request) -> Answer {
-    let only_asks = matches!(&request, Request::CreateTopics(request) if request.validate_only);
     match broker.controller().forward(request, context.api_version).await {
         Ok(response) => {
-            if !only_asks {
-                broker
-                    .await_view(FOLLOW_WAIT_MAX, |view| follows(view, &response))
-                    .await;
+            if let Some(end) = broker.controller().committed_end() {
+                let followed = |view: &View| view.image.end_offset >= end;
+                broker.await_view(FOLLOW_WAIT_MAX, followed).await;
             }
             Answer::Response(Box::new(response))
         }
@@ -40,23 +37,5 @@ pub(crate) async fn handle(broker: &Arc<Broker>, context: &RequestContext, reque
             warn!(%error, "request not passed on to the controller");
             Answer::Close
         }
-    }
-}
-
-/// Whether the view shows what the controller has answered.
-fn follows(view: &View, response: &Response) -> bool {
-    let done = |code: i16| code == ErrorCode::None.code();
-    match response {
-        Response::CreateTopics(created) => created
-            .topics
-            .iter()
-            .filter(|topic| done(topic.error_code) && !topic.topic_id.is_zero())
-            .all(|topic| view.image.topics.by_id(topic.topic_id).is_some()),
-        Response::DeleteTopics(deleted) => deleted
-            .responses
-            .iter()
-            .filter(|topic| done(topic.error_code))
-            .all(|topic| view.image.topics.by_id(topic.topic_id).is_none()),
-        _ => true,
     }
 }
