@@ -24,7 +24,6 @@ pub(crate) fn answer(
         return DescribeClusterResponse {
             error_code: ErrorCode::MismatchedEndpointType.code(),
             error_message: Some(message.into()),
-            endpoint_type: ENDPOINT_TYPE_CONTROLLER,
             ..DescribeClusterResponse::default()
         };
     }
