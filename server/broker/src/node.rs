@@ -239,7 +239,9 @@ impl Broker {
             ],
             ..CreatableTopic::default()
         };
-        self.create_topics(vec![topic]).await;
+        if !self.create_topics(vec![topic]).await {
+            return;
+        }
         let led = |view: &View| {
             let topic = view.image.topics.by_name(OFFSETS_TOPIC);
             topic.is_some_and(|topic| topic.partitions.values().all(|partition| partition.leader.is_some()))
@@ -247,7 +249,8 @@ impl Broker {
         self.await_view(CREATION_FOLLOW_WAIT, led).await;
     }
 
-    async fn create_topics(&self, topics: Vec<CreatableTopic>) {
+    /// Whether all of them are there now, or will be as soon as this broker hears of it.
+    async fn create_topics(&self, topics: Vec<CreatableTopic>) -> bool {
         let request = CreateTopicsRequest {
             topics,
             timeout_ms: CREATION_WAIT_MS,
@@ -262,9 +265,14 @@ impl Broker {
                         "topic asked for on demand"
                     );
                 }
+                let created = [ErrorCode::None.code(), ErrorCode::TopicAlreadyExists.code()];
+                response.topics.iter().all(|topic| created.contains(&topic.error_code))
             }
-            Ok(_) => {}
-            Err(error) => warn!(%error, "topics not created on demand"),
+            Ok(_) => false,
+            Err(error) => {
+                warn!(%error, "topics not created on demand");
+                false
+            }
         }
     }
 }
