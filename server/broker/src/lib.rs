@@ -16,6 +16,7 @@ mod metadata_listener;
 mod node;
 mod partitions;
 mod producer_ids;
+mod recovered;
 mod running;
 mod settings;
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use metadata::config_keys::BrokerSettings;
-use metadata::image::{ConfigResource, ConfigResourceType, Image, PartitionImage, TopicImage};
+use metadata::image::{ConfigResource, ConfigResourceType, Image, LeaderRecoveryState, PartitionImage, TopicImage};
 use metadata::{Delta, TopicDelta};
 use model::{PartitionIndex, TopicId, TopicPartition};
 use tracing::{debug, error, info, warn};
@@ -31,13 +31,15 @@ pub(crate) fn apply(broker: &Arc<Broker>, delta: &Delta, image: Arc<Image>) {
     for (id, topic) in delta.topics.iter().filter(|(_, topic)| topic.removed) {
         remove_topic(broker, *id, topic, &mut gone);
     }
+    let mut recovered = Vec::new();
     for (id, topic) in delta.topics.iter().filter(|(_, topic)| !topic.removed) {
         if let Some(known) = image.topics.by_id(*id) {
-            lead_partitions(broker, &image, known, &topic.partitions);
+            recovered.extend(lead_partitions(broker, &image, known, &topic.partitions));
         }
     }
     refresh_topics(broker, &image, &delta.configs, broker_changed);
     broker.set_view(view);
+    broker.recovered().add(recovered);
     if !gone.is_empty() {
         broker.groups().topics_deleted(&gone);
     }
@@ -80,7 +82,14 @@ fn remove_topic(broker: &Arc<Broker>, id: TopicId, topic: &TopicDelta, gone: &mu
     gone.push(topic.name.as_str().to_owned());
 }
 
-fn lead_partitions(broker: &Arc<Broker>, image: &Image, topic: &Arc<TopicImage>, changed: &BTreeSet<PartitionIndex>) {
+/// Gives those that this node leads now after an unclean election.
+fn lead_partitions(
+    broker: &Arc<Broker>,
+    image: &Image,
+    topic: &Arc<TopicImage>,
+    changed: &BTreeSet<PartitionIndex>,
+) -> Vec<(TopicId, PartitionIndex)> {
+    let mut recovered = Vec::new();
     for index in changed {
         let Some(partition) = topic.partitions.get(index) else {
             continue;
@@ -93,8 +102,13 @@ fn lead_partitions(broker: &Arc<Broker>, image: &Image, topic: &Arc<TopicImage>,
         } else if let Err(error) = open(broker, image, topic, *index, partition) {
             error!(topic = %topic.name, partition = %index, error = describe(&error), "log not opened");
             broker.partitions().note_unopened(&topic.name, topic.id, *index);
+            continue;
+        }
+        if partition.leader_recovery_state == LeaderRecoveryState::Recovering {
+            recovered.push((topic.id, *index));
         }
     }
+    recovered
 }
 
 /// Tries again to open the logs that could not be opened before: the disk may have room by now.
@@ -109,7 +123,10 @@ pub(crate) fn open_unopened(broker: &Arc<Broker>) {
             continue;
         };
         match open(broker, &image, topic, index, partition) {
-            Ok(()) => info!(topic = %topic.name, partition = %index, "log opened after all"),
+            Ok(()) => {
+                info!(topic = %topic.name, partition = %index, "log opened after all");
+                broker.recovered().add([(id, index)]);
+            }
             Err(error) => failed = Some(error),
         }
     }

@@ -19,6 +19,7 @@ use crate::controller_client::ControllerClient;
 use crate::coordinators::{Groups, OFFSETS_TOPIC};
 use crate::partitions::{Flusher, LogDirectories, Partitions};
 use crate::producer_ids::ProducerIds;
+use crate::recovered::Recovered;
 
 /// How long the controller may take to create a topic that a client has asked about.
 const CREATION_WAIT_MS: i32 = 30_000;
@@ -74,6 +75,7 @@ pub struct Broker {
     flusher: Arc<Flusher>,
     groups: Groups,
     producer_ids: ProducerIds,
+    recovered: Recovered,
     /// Set once, when the controller has registered this incarnation.
     epoch: AtomicI64,
     view: watch::Sender<View>,
@@ -101,6 +103,7 @@ impl Broker {
             partitions: Partitions::default(),
             flusher: Arc::default(),
             producer_ids: ProducerIds::default(),
+            recovered: Recovered::default(),
             epoch: AtomicI64::new(-1),
             view: watch::Sender::new(View::default()),
         })
@@ -144,6 +147,10 @@ impl Broker {
 
     pub(crate) fn groups(&self) -> &Groups {
         &self.groups
+    }
+
+    pub(crate) fn recovered(&self) -> &Recovered {
+        &self.recovered
     }
 
     /// The features that this node can live with: name, least and greatest level.

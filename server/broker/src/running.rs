@@ -14,6 +14,7 @@ use crate::lifecycle::{self, Registration, RegistrationError};
 use crate::metadata_listener;
 use crate::node::{Broker, BrokerParts};
 use crate::partitions::LogDirectoriesError;
+use crate::recovered;
 
 /// How often logs that could not be opened are tried again.
 const REOPEN_INTERVAL: Duration = Duration::from_secs(1);
@@ -63,6 +64,7 @@ pub async fn start(
     let _ = tokio::task::spawn_blocking(move || housekeeping::set_strays_aside(&strays)).await;
     tasks.spawn(broker.flusher().clone().run());
     tasks.spawn(lifecycle::keep_beating(broker.clone()));
+    tasks.spawn(recovered::keep_telling(broker.clone()));
     housekeeping::spawn(&broker, &mut tasks);
     info!(broker_id = %broker.id(), broker_epoch = epoch, "broker is running");
     Ok(RunningBroker { broker, tasks, failed })
