@@ -175,6 +175,11 @@ impl Broker {
         self.view.send_replace(view);
     }
 
+    /// The view as it changes.
+    pub(crate) fn views(&self) -> watch::Receiver<View> {
+        self.view.subscribe()
+    }
+
     /// The greatest metadata offset that this broker has applied; -1 before the first.
     pub(crate) fn metadata_offset(&self) -> i64 {
         self.view.borrow().image.end_offset.get() - 1
