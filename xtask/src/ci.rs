@@ -81,6 +81,11 @@ const STAGES: &[Stage] = &[
         limit_seconds: 180,
         command: &["tests/acceptance/fsync-order.py"],
     },
+    Stage {
+        name: "hostile-fields",
+        limit_seconds: 300,
+        command: &["tests/acceptance/hostile-fields.py"],
+    },
 ];
 
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
