@@ -188,6 +188,7 @@ test("a_module_is_dropped_deployed_and_watched", async (browser) => {
   await form.getByText("= 1 h").waitFor();
   await form.getByRole("button", { name: "Deploy processor" }).click();
   await form.getByText("From 1 to the window's size").waitFor();
+  assert.deepEqual(await barriers(page), []);
   await form.getByLabel("Advance (ms)").fill("900000");
   await form.getByRole("button", { name: "Deploy processor" }).click();
   await form.getByRole("alert").first().waitFor();
@@ -195,6 +196,7 @@ test("a_module_is_dropped_deployed_and_watched", async (browser) => {
   await form.getByRole("button", { name: "Deploy processor" }).click();
   await page.waitForURL(`**/ui/processors/${name}`);
   await page.locator('[data-task="0"] [data-state="running"]').waitFor();
+  assert.deepEqual(await barriers(page), []);
 
   const hour = 3_600_000;
   const value = (key, delay, timestamp) => `{"key":"${key}","value":{"delay":${delay}},"timestamp":${timestamp}}`;
@@ -215,9 +217,21 @@ test("a_module_is_dropped_deployed_and_watched", async (browser) => {
   await result("JFK", hour).getByRole("button", { name: "JFK" }).click();
   await page.locator("canvas").waitFor();
   await page.getByLabel("Number").selectOption("count");
+  assert.deepEqual(await barriers(page), []);
+  await page.getByRole("button", { name: "Close the chart" }).click();
 
-  await page.getByRole("link", { name: "Logs" }).click();
-  await page.locator('[data-stream="open"]').waitFor();
+  const airports = Array.from({ length: 30 }, (_, n) => value(`A${n}`, n, hour));
+  await door.write(topic, ...airports);
+  await page.locator('[data-windows="128"]').waitFor();
+  const seen = () => page.locator("tr[data-result]").evaluateAll((rows) => rows.map((one) => `${one.dataset.key} ${one.dataset.windowStart}`));
+  const all = await seen();
+  await page.getByRole("button", { name: "Next page" }).click();
+  await page.locator('[data-page="2"]').waitFor();
+  all.push(...(await seen()));
+  assert.equal(new Set(all).size, 128, "every window is on one page");
+  assert.ok(await page.getByRole("button", { name: "Next page" }).isDisabled());
+  await page.getByRole("button", { name: "Previous page" }).click();
+  await page.locator('[data-page="1"]').waitFor();
 
   await page.getByRole("button", { name: "Pause", exact: true }).first().click();
   await page.locator('h1 ~ [data-state="paused"]').waitFor();
@@ -229,6 +243,37 @@ test("a_module_is_dropped_deployed_and_watched", async (browser) => {
   await dialog.getByRole("button", { name: "Delete processor" }).click();
   await page.waitForURL("**/ui/processors");
   await page.locator(`[data-processor="${name}"]`).waitFor({ state: "detached" });
+});
+
+test("a_module_that_breaks_shows_why_in_its_log", async (browser) => {
+  const topic = await door.topic(1);
+  const name = `breaks-${crypto.randomUUID().slice(0, 8)}`;
+  const { sha256 } = await door.upload("evil");
+  const spec = {
+    module: sha256,
+    input: topic,
+    from: "earliest",
+    output: `${name}-out`,
+    window: { type: "tumbling", size_ms: 60_000, grace_ms: 0 },
+    emit: "update",
+  };
+  await door.call("PUT", `/api/v1/processors/${name}`, JSON.stringify(spec));
+  const page = await browser.page(`processors/${name}/logs`);
+  await page.locator('[data-stream="open"]').waitFor();
+  await door.call(
+    "POST",
+    `/api/v1/topics/${topic}/records?value_format=text`,
+    '{"records":[{"key":"k","value":"trap so that it is logged"}]}',
+  );
+  const entry = page.locator('tr[data-level="error"]').first();
+  await entry.getByText("asked to: so that it is logged").waitFor();
+  await page.getByLabel("Level").selectOption("error");
+  await page.waitForURL("**/logs?level=error");
+  await entry.waitFor();
+  assert.deepEqual(await barriers(page), []);
+  await page.getByRole("link", { name: "Status" }).click();
+  await page.locator('[data-task="0"][data-position="1"]').waitFor();
+  await door.call("DELETE", `/api/v1/processors/${name}`);
 });
 
 test("keys_lead_to_every_page", async (browser) => {

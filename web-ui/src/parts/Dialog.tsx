@@ -6,7 +6,10 @@ export function Dialog({ title, onClose, children }: { title: string; onClose: (
   const heading = useId();
   useEffect(() => {
     const dialog = element.current;
-    if (dialog !== null && !dialog.open) dialog.showModal();
+    if (dialog === null || dialog.open) return;
+    dialog.showModal();
+    // The first field is what one came for, not the button that closes.
+    dialog.querySelector<HTMLElement>("input, select, textarea")?.focus();
   }, []);
   return (
     <dialog ref={element} aria-labelledby={heading} onClose={onClose}>

@@ -77,7 +77,7 @@ export function DeployForm({ module, current, onClose }: DeployFormProps) {
           {topics.data?.topics.filter(({ internal }) => !internal).map(({ name }) => <option key={name} value={name} />)}
         </datalist>
         {text("name", "Processor name", "name", { isFixed: current !== undefined })}
-        <div className="row">
+        <div className="row top">
           {text("input", "Input topic", "input", { list: topicList })}
           <Field label="Begin at" error={errors.get("from")}>
             {(wiring) => (
@@ -104,7 +104,7 @@ export function DeployForm({ module, current, onClose }: DeployFormProps) {
           )}
           {text("output", "Output topic", "output", { list: topicList, hint: "created if it is not there" })}
         </div>
-        <div className="row">
+        <div className="row top">
           <Field label="Window" error={errors.get("window.type") ?? errors.get("window")}>
             {(wiring) => (
               <select

@@ -142,7 +142,7 @@ function ResultsTable({ results, state }: { results: Results; state: StreamState
         />
       )}
       {found.length === 0 ? (
-        <Empty>{filter === undefined ? "No window has a result yet." : `No key has “${filter}” in it.`}</Empty>
+        <Empty>{nothing(view.isCaughtUp, filter)}</Empty>
       ) : (
         <div className="scroll" tabIndex={0} role="region" aria-label="Results">
           <table>
@@ -216,4 +216,9 @@ function ResultsTable({ results, state }: { results: Results; state: StreamState
       </nav>
     </div>
   );
+}
+
+function nothing(isCaughtUp: boolean, filter: string | undefined): string {
+  if (!isCaughtUp) return "Reading what there is.";
+  return filter === undefined ? "No window has a result yet." : `No key has “${filter}” in it.`;
 }

@@ -6,7 +6,7 @@ import type { RecordRow } from "../api/records";
 import { countOf, oneOf, textOf, type ZoneSearch, zoneOf } from "../search";
 
 /** How many windows are kept; past them, the ones that begin earliest make room and are counted. */
-export const WINDOWS_MAX = 200_000;
+export const WINDOWS_MAX = 400_000;
 export const ROWS_PER_PAGE = 100;
 /** How long changes are gathered before they are shown, and how much longer than showing them took. */
 const SHOW_EVERY_MS = 250;

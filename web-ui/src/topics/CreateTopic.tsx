@@ -61,7 +61,7 @@ export function CreateTopic({ onClose }: { onClose: () => void }) {
             />
           )}
         </Field>
-        <div className="row">
+        <div className="row top">
           <Field label="Partitions" hint="The cluster's default if empty">
             {(wiring) => (
               <input
