@@ -10,6 +10,7 @@ mod parameters;
 mod produce;
 mod stream;
 mod topics;
+mod ui;
 
 use axum::extract::Request;
 use axum::http::StatusCode;
@@ -42,6 +43,9 @@ pub(crate) fn documented() -> OpenApiRouter<Gateway> {
         routes!(docs::document),
         routes!(docs::page),
         routes!(docs::asset),
+        routes!(ui::root),
+        routes!(ui::page),
+        routes!(ui::file),
     ];
     let guarded = |router: MethodRouter<Gateway>| router.route_layer(middleware::from_fn(guard::want_content_type));
     routes
