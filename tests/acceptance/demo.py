@@ -4,20 +4,23 @@
     demo.py [--only VARIANT,...] [--readers http,java,page] [--seed N] [--keep]
 
 Each variant has a node of its own, the demo's topics, module and processors, and beside each processor one that gives
-final results. Both files are fed whole by demo/feeding.py, the feed ends, and what stands in the output topics is compared
-with window_model.py: with updates every window there is, with final results exactly those whose end and grace stream time
-has reached.
+final results. Both files are fed whole by demo/feeding.py, the feed ends, and what stands in the output topics is
+compared with window_model.py: with updates every window there is, with final results exactly those whose end and grace
+stream time has reached.
 
-    plain         nothing happens: each update and each final result is there once, in its order; read by a Java consumer,
-                  by HTTP and from the page. Then a second deployment reads from the earliest row and gives the same.
-    out-of-order  flights that are late by up to some hours and prices one symbol after the other, with and without grace:
-                  late rows are left out where the model leaves them out.
+    model         the model itself against recorded windows of Kafka Streams; without a node.
+    plain         nothing happens: each update and each final result is there once, in its order; read by a Java
+                  consumer, by HTTP and from the page. Then a second deployment reads from the earliest row and gives
+                  the same.
+    out-of-order  flights that are late by up to some hours and prices one symbol after the other, with and without
+                  grace: late rows are left out where the model leaves them out.
     kill9         three kills of the node, one of them under the feed: the last value of each window.
     changelog     in the middle the node is killed, the rows read so far are deleted from the input and the local stores
                   from the disk: the counts go on from the changelog.
 """
 
 import argparse
+import json
 import pathlib
 import random
 import shutil
@@ -39,8 +42,6 @@ import deployments  # noqa: E402
 import feeding  # noqa: E402
 
 HOUR, DAY = deployments.HOUR, deployments.DAY
-PAGE = processing.TESTS / "acceptance" / "page" / "read"
-PAGE_SECONDS_MAX = 1800
 READERS = ("http", "java", "page")
 KILLS = 3
 # How far flights are moved in the out-of-order feed, in rows: about half a day of them.
@@ -128,7 +129,7 @@ def compare(job, found, each_once):
     for partition, key, start, end, kind, _ in found:
         if kind != job.emit:
             differences.append(f"{key} {start}: a result of kind {kind}")
-        if partition != partition_of(key.encode(), deployments.PARTITIONS):
+        if partition not in (None, partition_of(key.encode(), deployments.PARTITIONS)):
             differences.append(f"{key} {start}: stands in partition {partition}")
     wanted, seen = job.sequences, results.values_by_window(found)
     for window in sorted(wanted.keys() | seen.keys()):
@@ -204,7 +205,8 @@ class Run:
             self.case(job, "status", compare_status(job, found), len(job.expected))
             self.wait_results(job, each_once)
             for reader in readers:
-                differences, compared = compare(job, self.read(job, reader), each_once)
+                # The page shows the last value of each window.
+                differences, compared = compare(job, self.read(job, reader), each_once and reader != "page")
                 self.case(job, reader, differences, compared)
 
     def case(self, job, what, differences, compared):
@@ -227,9 +229,10 @@ class Run:
     def read(self, job, reader):
         if reader == "http":
             return results.by_http(self.door, job.output)
+        count = sum(self.door.ends(job.output))
         if reader == "java":
-            return results.by_java(self.server.bootstrap, job.output, sum(self.door.ends(job.output)))
-        return results.by_page(self.server.http, job.name)
+            return results.by_java(self.server.bootstrap, job.output, count)
+        return results.by_page(self.server.http, job.name, count)
 
 
 def new_door(server):
@@ -237,6 +240,32 @@ def new_door(server):
 
 
 # The variants.
+
+
+def model(run):
+    """The model itself: the windows that Kafka Streams gave, as they were recorded. No node is needed."""
+    compared, differences = 0, []
+    for path in sorted((processing.TESTS / "cases" / "windows").glob("*.json")):
+        case = json.loads(path.read_text())
+        params = case.get("params", {})
+        fits = case["operator"] in ("tumbling", "hopping") and case["level"] == "must" and "error" not in case["expected"]
+        if not fits or params.get("aggregate") != "count" or "rekey_field" in params:
+            continue
+        advance = params.get("advance_ms", params["size_ms"])
+        windows = window_model.Windows(params["size_ms"], advance, params.get("grace_ms", 0))
+        rows = [(row["key"], row["timestamp"], 1) for row in case["input"] if row["key"] is not None]
+        expected = window_model.expect([row for row in rows if row[1] >= 0], windows)
+        found = expected.updates
+        if params["emit"] != "update":
+            found = {window: [value] for window, value in expected.finals.items()}
+        found = {window: [value["count"] for value in values] for window, values in found.items()}
+        wanted = {}
+        for row in case["expected"]["output"]:
+            wanted.setdefault((row["key"], row["window_start"], row["window_end"]), []).append(row["value"])
+        compared += len(wanted)
+        if found != wanted:
+            differences.append(f"{case['name']}: wanted {wanted}, got {found}")
+    run.report.case("model: the recorded windows of Kafka Streams", differences, f"{compared} windows")
 
 
 def plain(run):
@@ -291,7 +320,8 @@ def kill9(run):
             f"{processor} has processed {share:.0%} of the flights",
         )
         is_fed = sum(run.door.ends("flights")) == len(flights)
-        print(f"kill {number + 1}: {processor} stands at {progress(run, processor)}, the feed is over: {is_fed}", flush=True)
+        at = progress(run, processor)
+        print(f"kill {number + 1}: {processor} stands at {at}, the feed is over: {is_fed}", flush=True)
         run.kill_and_start()
     feed.join(processing.WAIT_SECONDS_MAX)
     run.check(jobs, each_once=False, readers=["http", *(["java"] if "java" in run.options.readers else [])])
@@ -327,7 +357,9 @@ def changelog(run):
     run.server.stop()
 
 
-VARIANTS = {"plain": plain, "out-of-order": out_of_order, "kill9": kill9, "changelog": changelog}
+# What may keep a variant from coming to its end.
+FAILURES = (AssertionError, harness.ServerError, processing.Problem, results.ReadError, subprocess.SubprocessError)
+VARIANTS = {"model": model, "plain": plain, "out-of-order": out_of_order, "kill9": kill9, "changelog": changelog}
 
 
 def names(text, known):
@@ -343,7 +375,7 @@ def main():
     parser.add_argument("--only", type=lambda text: names(text, VARIANTS), default=list(VARIANTS))
     parser.add_argument("--readers", type=lambda text: names(text, READERS), default=list(READERS))
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
-    parser.add_argument("--keep", action="store_true", help="keep the directory of a variant in which something is wrong")
+    parser.add_argument("--keep", action="store_true", help="keep a variant's directory when something is wrong")
     options = parser.parse_args()
     print(f"seed {options.seed}", flush=True)
     datasets.install()
@@ -355,7 +387,7 @@ def main():
         failed = report.failed
         try:
             VARIANTS[name](Run(server, options, report, name))
-        except (AssertionError, harness.ServerError, processing.Problem, results.ReadError, subprocess.SubprocessError) as error:
+        except FAILURES as error:
             report.case(f"{name}: {type(error).__name__}", [str(error)], "nothing")
         finally:
             server.kill()

@@ -1,7 +1,7 @@
 """Reads the results of a windowed processor in three ways: with Kafka's own Java consumer, by HTTP, and from the page.
 
 A result is (partition, key, window start, window end, kind, value). Within a partition results stand in the order of the
-log.
+log. The page shows the last result of each window, and no partition (None).
 """
 
 import json
@@ -15,6 +15,7 @@ sys.path.insert(0, str(TESTS.parent / "demo"))
 
 RECORDS_PER_READ = 10_000
 JAVA_SECONDS_MAX = 600
+PAGE_SECONDS_MAX = 1800
 # The tool gives up when nothing has come for so long: only a reader that misses records gets there.
 JAVA_SILENCE_MS = 120_000
 
@@ -60,6 +61,17 @@ def by_java(bootstrap, topic, count):
     if len(results) != count:
         raise ReadError(f"{topic}: the console consumer has read {len(results)} of {count} records")
     return results
+
+
+def by_page(url, processor, count):
+    """What the page shows once it has read `count` records, read page by page by a headless browser."""
+    subprocess.run([TESTS / "setup", "packages", "browser"], check=True)
+    command = ["node", TESTS / "acceptance" / "page-results.mjs", url, processor, str(count)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=PAGE_SECONDS_MAX)
+    if ended.returncode != 0:
+        raise ReadError(f"the page could not be read: {ended.stderr.strip()[-1000:]}")
+    rows = [json.loads(line) for line in ended.stdout.splitlines()]
+    return [(None, row["key"], row["start"], row["end"], row["kind"], json.loads(row["value"])) for row in rows]
 
 
 def _result(partition, key, headers, value):

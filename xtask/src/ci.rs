@@ -68,6 +68,21 @@ const STAGES: &[Stage] = &[
         command: &["tests/run"],
     },
     Stage {
+        name: "wasm-refusals",
+        limit_seconds: 300,
+        command: &["tests/acceptance/wasm-refusals.py"],
+    },
+    Stage {
+        name: "poison",
+        limit_seconds: 600,
+        command: &["tests/acceptance/poison.py"],
+    },
+    Stage {
+        name: "demo",
+        limit_seconds: 1800,
+        command: &["tests/acceptance/demo.py"],
+    },
+    Stage {
         name: "restart",
         limit_seconds: 300,
         command: &["tests/acceptance/restart.py"],

@@ -15,9 +15,12 @@ mod lifecycle;
 mod metadata_listener;
 mod node;
 mod partitions;
+mod plugins;
 mod producer_ids;
+mod recovered;
 mod running;
 mod settings;
+mod stream_tasks;
 
 pub use clock::Clock;
 pub use controller_client::{ControllerChannel, ControllerClient, ControllerError, ControllerFuture};
@@ -25,4 +28,5 @@ pub use dispatch::ClientDoor;
 pub use lifecycle::{Advertised, Registration, RegistrationError};
 pub use node::{Broker, BrokerParts, View};
 pub use partitions::{LogDirectories, LogDirectoriesError};
+pub use plugins::{Plugins, PluginsParts};
 pub use running::{MetadataUpdate, RunningBroker, StartError, start};

@@ -10,6 +10,9 @@ use tracing::warn;
 /// Below the data directory: the log directories, beside what else a node keeps.
 const LOG_FOLDER: &str = "log";
 
+/// What is added to the name of a log directory elsewhere to name the data directory.
+const DATA_ENDING: &str = ".millstream";
+
 /// The arguments of `serve`.
 #[derive(Args, Debug)]
 pub(crate) struct ServeArgs {
@@ -28,6 +31,8 @@ pub(crate) struct ServeArgs {
 pub(crate) struct NodeConfig {
     pub(crate) static_configs: Configs,
     pub(crate) settings: BrokerSettings,
+    /// Where the node keeps what is not a log: modules, their native code, the stores of tasks.
+    pub(crate) data_directory: PathBuf,
 }
 
 impl NodeConfig {
@@ -53,10 +58,26 @@ impl NodeConfig {
         if !settings.roles.broker || !settings.roles.controller {
             bail!("process.roles must be broker,controller: nodes of one role are not supported yet");
         }
+        let first = settings.log.directories.first().map(Path::new);
+        let data_directory = args.data_dir.or_else(|| first.map(beside));
         Ok(NodeConfig {
             static_configs: loaded.configs.static_values,
+            data_directory: data_directory.context("log.dirs names no directory")?,
             settings,
         })
+    }
+}
+
+/// The data directory that goes with a log directory: its parent if it is the `log` folder of one, else one of its own
+/// next to it, since Kafka takes everything in a log directory for a partition.
+fn beside(log_directory: &Path) -> PathBuf {
+    match log_directory.parent() {
+        Some(parent) if log_directory.ends_with(LOG_FOLDER) => parent.to_owned(),
+        _ => {
+            let mut name = log_directory.as_os_str().to_owned();
+            name.push(DATA_ENDING);
+            PathBuf::from(name)
+        }
     }
 }
 
@@ -70,4 +91,19 @@ fn log_directory(directory: &Path) -> anyhow::Result<Setting> {
         name: "log.dirs".to_owned(),
         value,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_data_directory_is_never_inside_a_log_directory() {
+        assert_eq!(beside(Path::new("data/log")), Path::new("data"));
+        assert_eq!(
+            beside(Path::new("/var/kafka-logs")),
+            Path::new("/var/kafka-logs.millstream")
+        );
+        assert_eq!(beside(Path::new("log")), Path::new(""));
+    }
 }

@@ -8,6 +8,7 @@ mod doors;
 mod in_process;
 mod node;
 mod output;
+mod plugin_host;
 mod serve;
 mod telemetry;
 

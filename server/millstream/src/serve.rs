@@ -2,14 +2,17 @@
 //!
 //! ```text
 //! start: sockets ─> directories ─> controller quorum ─> broker registers, catches up ─> doors open
-//! stop:  leave the cluster ─> doors close ─> logs close ─> quorum closes ─> directories marked as clean
+//! stop:  tasks finish their step ─> leave the cluster ─> doors close ─> logs close ─> quorum closes ─> directories marked as clean
 //! ```
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use broker::{BrokerParts, ClientDoor, Clock, ControllerClient, LogDirectories, Registration, RunningBroker};
+use broker::{
+    BrokerParts, ClientDoor, Clock, ControllerClient, LogDirectories, Plugins, PluginsParts, Registration,
+    RunningBroker,
+};
 use client::Client;
 use gateway::{Build, GatewayParts, Limits, Readiness};
 use metadata::image::FeaturesImage;
@@ -26,12 +29,15 @@ use crate::directories::{Directories, draw};
 use crate::doors::Doors;
 use crate::in_process::InProcessController;
 use crate::node::{self, QuorumParts};
+use crate::plugin_host::LazyHost;
 use crate::{output, telemetry};
 
 /// How many threads may wait for disks at a time.
 const BLOCKING_THREADS_MAX: usize = 64;
 /// How many steps of the metadata log wait for the broker; the quorum folds what comes meanwhile into one.
 const METADATA_UPDATES_MAX: usize = 1;
+/// Below the data directory: the native code of modules.
+const COMPILED_FOLDER: &str = "compiled";
 /// The commit that this was built from, where the build was told.
 const COMMIT: Option<&str> = option_env!("MILLSTREAM_COMMIT");
 /// How long the last tasks may take when the node has stopped.
@@ -55,6 +61,7 @@ async fn serve(config: NodeConfig) -> anyhow::Result<()> {
     let NodeConfig {
         static_configs,
         settings,
+        data_directory,
     } = config;
     let clock = Clock::start();
     let doors = Doors::bind(&settings).await?;
@@ -130,6 +137,14 @@ async fn serve(config: NodeConfig) -> anyhow::Result<()> {
             ..client::Options::default()
         },
     );
+    let plugins = Plugins::start(
+        broker.broker(),
+        PluginsParts {
+            client: client.clone(),
+            host: Arc::new(LazyHost::new(data_directory.join(COMPILED_FOLDER))),
+            data_directory,
+        },
+    );
     let greeting = greeting(&bootstrap, &doors.http);
     open.serve_http(doors.http, client);
     info!("ready");
@@ -137,6 +152,7 @@ async fn serve(config: NodeConfig) -> anyhow::Result<()> {
     let mut node = Node {
         quorum,
         broker,
+        plugins,
         open,
         directories,
     };
@@ -228,6 +244,7 @@ impl OpenDoors {
 struct Node {
     quorum: Quorum,
     broker: RunningBroker,
+    plugins: Plugins,
     open: OpenDoors,
     directories: Arc<LogDirectories>,
 }
@@ -250,6 +267,7 @@ impl Node {
     }
 
     async fn stop(mut self) -> anyhow::Result<()> {
+        self.plugins.stop().await;
         self.broker.leave().await;
         self.open.close().await;
         let closed = self.broker.stop().await;

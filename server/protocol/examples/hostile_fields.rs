@@ -71,7 +71,9 @@ fn golden_requests() -> impl Iterator<Item = (ApiKey, i16, &'static str, Bytes)>
 fn unhex(text: &str) -> Option<Bytes> {
     let text = if text == "-" { "" } else { text };
     let pairs = text.as_bytes().chunks(2);
-    pairs.map(|pair| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok()).collect()
+    pairs
+        .map(|pair| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok())
+        .collect()
 }
 
 /// The golden request with nothing in it that makes a node wait before it answers.

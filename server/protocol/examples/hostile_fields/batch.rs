@@ -98,18 +98,16 @@ fn sealed(codec: Compression, records: &[u8], lie: impl FnOnce(&mut BatchHeader)
 /// unless it is the one that lies.
 fn records(lie: Option<(usize, i32)>) -> Written {
     let mut written = Written::default();
-    let mut next = 0;
     for offset_delta in 0..RECORDS {
-        let own = next;
+        let own = written.fields.len();
         let mut body = Written::default();
         body.bytes.push(0);
         put_varint(&mut body.bytes, 0);
         put_varint(&mut body.bytes, offset_delta);
-        next += 1;
-        let mut length = |body: &mut Written, name, honest| {
+        let length = |body: &mut Written, name, honest| {
+            let field = own + 1 + body.fields.len();
             body.fields.push((name, body.bytes.len()));
-            put_varint(&mut body.bytes, told(lie, next, honest));
-            next += 1;
+            put_varint(&mut body.bytes, told(lie, field, honest));
         };
         length(&mut body, "key", 3);
         body.bytes.extend(b"key");
@@ -124,7 +122,9 @@ fn records(lie: Option<(usize, i32)>) -> Written {
         let honest = i32::try_from(body.bytes.len()).expect("a small record");
         put_varint(&mut written.bytes, told(lie, own, honest));
         let start = written.bytes.len();
-        written.fields.extend(body.fields.iter().map(|(name, at)| (*name, start + at)));
+        written
+            .fields
+            .extend(body.fields.iter().map(|(name, at)| (*name, start + at)));
         written.bytes.extend(body.bytes);
     }
     written

@@ -17,6 +17,8 @@ use crate::output::{print_json, print_line, tell};
 /// Longest line of a stream, in bytes: well above what an entry may take.
 const LINE_BYTES_MAX: usize = 1 << 20;
 
+const DAY_MS: i64 = 86_400_000;
+
 /// Print what a processor's module has logged.
 #[derive(Args, Debug)]
 pub(crate) struct LogsArgs {
@@ -52,7 +54,7 @@ pub(super) async fn run(door: &Door, args: LogsArgs) -> anyhow::Result<()> {
     }
     let found = door.get(&path).await?;
     if let Some(count) = found["left_out"].as_u64().filter(|count| *count > 0) {
-        tell(&format!("{count} entries are gone"));
+        tell(&format!("{count} entries were left out: too much was logged at once"));
     }
     for entry in found["entries"].as_array().map_or(&[][..], Vec::as_slice) {
         show(entry, args.json)?;
@@ -72,8 +74,6 @@ async fn follow(mut stream: Incoming, json: bool) -> anyhow::Result<()> {
             }
             if value.get("message").is_some() {
                 show(&value, json)?;
-            } else if let Some(count) = value["left_out"].as_u64().filter(|count| *count > 0) {
-                tell(&format!("{count} entries are gone"));
             }
         }
     }
@@ -90,8 +90,7 @@ fn show(entry: &Value, json: bool) -> anyhow::Result<()> {
 
 /// Time, level, partition, message and fields, in one line whatever the message holds.
 fn line(entry: &Value) -> String {
-    let time = &entry["time"];
-    let time = time.as_str().map_or_else(|| time.to_string(), str::to_owned);
+    let time = entry["time"].as_i64().map_or_else(|| "-".to_owned(), utc);
     let partition = entry["partition"].as_i64();
     let mut line = format!("{time} {:<5}", text(entry, "level"));
     if let Some(partition) = partition {
@@ -102,6 +101,27 @@ fn line(entry: &Value) -> String {
         line.push_str(&format!(" {}={}", text(field, "name"), text(field, "value")));
     }
     line.replace('\n', "\\n").replace('\r', "\\r")
+}
+
+/// Milliseconds since 1970 as a date and a time of day, in the proleptic Gregorian calendar.
+fn utc(millis: i64) -> String {
+    let (days, of_day) = (millis.div_euclid(DAY_MS), millis.rem_euclid(DAY_MS));
+    // Eras of 400 years that begin with a March, so that the leap day is the last of its year.
+    let since = days + 719_468;
+    let (era, of_era) = (since.div_euclid(146_097), since.rem_euclid(146_097));
+    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let from_march = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * from_march + 2) / 5 + 1;
+    let month = if from_march < 10 {
+        from_march + 3
+    } else {
+        from_march - 9
+    };
+    let year = era * 400 + year_of_era + i64::from(month <= 2);
+    let (hour, minute) = (of_day / 3_600_000, of_day / 60_000 % 60);
+    let (second, milli) = (of_day / 1_000 % 60, of_day % 1_000);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z")
 }
 
 /// Cuts a stream of server-sent events into events: name and data.
@@ -175,10 +195,24 @@ mod tests {
 
     #[test]
     fn an_entry_is_one_line() {
-        let entry = json!({"sequence": 3, "time": "2001-01-01T00:00:00.000Z", "partition": 2, "level": "warn",
+        let entry = json!({"sequence": 3, "time": 978_307_200_000_i64, "partition": 2, "level": "warn",
             "message": "two\nlines", "fields": [{"name": "a", "value": "b"}]});
         assert_eq!(line(&entry), "2001-01-01T00:00:00.000Z warn  2 two\\nlines a=b");
         let without_partition = json!({"time": 5, "level": "info", "message": "m"});
-        assert_eq!(line(&without_partition), "5 info  m");
+        assert_eq!(line(&without_partition), "1970-01-01T00:00:00.005Z info  m");
+    }
+
+    #[test]
+    fn times_are_shown_as_dates() {
+        for (millis, shown) in [
+            (951_782_400_000, "2000-02-29T00:00:00.000Z"),
+            (951_868_799_999, "2000-02-29T23:59:59.999Z"),
+            (1_709_251_199_999, "2024-02-29T23:59:59.999Z"),
+            (1_704_067_199_999, "2023-12-31T23:59:59.999Z"),
+            (4_107_542_400_000, "2100-03-01T00:00:00.000Z"),
+            (-1, "1969-12-31T23:59:59.999Z"),
+        ] {
+            assert_eq!(utc(millis), shown);
+        }
     }
 }

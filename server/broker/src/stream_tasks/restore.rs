@@ -1,0 +1,279 @@
+//! From the changelog to a task that can go on: what the local store does not have is read from the topic.
+//!
+//! Where the changelog is empty the task is new: the place in the input where it begins is looked up once and is the first
+//! record of the changelog, before any row is read. So a crash between the two changes nothing, and `latest` is the end of
+//! the input as it was when the processor was deployed.
+
+use bytes::Bytes;
+use client::{Error, FetchLimits, Isolation, Start};
+use model::record_batch::Record;
+use model::{ErrorCode, Offset, TopicId, TopicPartition};
+use plugin::deployment::From;
+use plugin::descriptor;
+use plugin::logs::Level;
+use plugin::running::DeploymentError;
+use plugin::{InstanceLimits, InstanceSettings, WindowAggregator};
+use streams::changelog::{ChangelogKey, Progress};
+use streams::task::Counters;
+use streams::{ChangelogRecord, Restoration, RestoreError, Store, StoreError, Task, TaskEpoch, TaskOptions};
+
+use super::changelog;
+use super::local_store::{Identity, LocalStore};
+use super::run::{Halt, Job};
+use crate::errors::describe;
+use crate::plugins::task_options;
+
+/// What one fetch of the changelog may bring.
+const FETCH_BYTES_MAX: usize = 4 << 20;
+
+/// What is known of a changelog while it is read.
+struct Replay {
+    restoration: Restoration,
+    /// A progress record has been seen, here or in the store.
+    begun: bool,
+    /// What the last progress record names as the input.
+    named: Option<Bytes>,
+}
+
+impl Job {
+    /// The task as its changelog left it, with its first record written if there was none.
+    pub(super) async fn restore(&self) -> Result<Task, Halt> {
+        let changelog_id = self.changelog_topic().await?;
+        let aggregator = self.aggregator().await?;
+        let options = self.options()?;
+        let (store, from, end) = self.store(changelog_id).await?;
+        let replay = self.replay(options.clone(), store, from, end).await?;
+        if let Some(named) = &replay.named
+            && !changelog::is_of(named, self.input_id)
+        {
+            return Err(Halt::Stop(format!(
+                "topic {} was deleted and made anew, and the state belongs to the one before: delete the processor and \
+                 deploy it anew",
+                self.deployment.input
+            )));
+        }
+        let Replay {
+            mut restoration, begun, ..
+        } = replay;
+        if !begun {
+            let (record, end) = self.begin(&options).await?;
+            restoration.apply(record).map_err(halt)?;
+            restoration.committed(end).map_err(halt)?;
+        }
+        restoration.finish(aggregator).map_err(halt)
+    }
+
+    /// The id of the changelog topic, which gets as many partitions as the input has.
+    async fn changelog_topic(&self) -> Result<TopicId, Halt> {
+        let view = self.parts.broker.view();
+        let name = self.changelog.topic.as_str();
+        let topic = view.image.topics.by_name(name);
+        let topic = topic.ok_or_else(|| Halt::Again(format!("topic {name} does not exist")))?;
+        if topic.partitions.contains_key(&self.partition()) {
+            return Ok(topic.id);
+        }
+        let input = view.image.topics.by_name(self.deployment.input.as_str());
+        let count = input.map_or(0, |input| input.partitions.len());
+        let count = u32::try_from(count).expect("partitions are counted by an int32");
+        let parts = &self.parts;
+        let created = parts
+            .client
+            .create_partitions(&parts.context, &self.changelog.topic, count, false)
+            .await;
+        match created {
+            Ok(()) => self.log(
+                Level::Info,
+                format!("topic {name} now has {count} partitions, as the input"),
+                Vec::new(),
+            ),
+            // Another task of the processor was faster.
+            Err(error) if error.code() == ErrorCode::InvalidPartitions => {}
+            Err(error) => return Err(Halt::Again(describe(&error))),
+        }
+        Ok(topic.id)
+    }
+
+    async fn aggregator(&self) -> Result<Box<dyn WindowAggregator>, Halt> {
+        let modules = self.parts.modules.clone();
+        let digest = self.deployment.module;
+        let settings = InstanceSettings {
+            task: descriptor::Task {
+                application: "millstream".to_owned(),
+                processor: self.name.to_string(),
+                version: self.deployment.version.to_string(),
+                partition: self.partition(),
+                inputs: vec![self.deployment.input.to_string()],
+                outputs: vec![self.deployment.output.to_string()],
+                stores: Vec::new(),
+                attempt: 0,
+                replaying: false,
+            },
+            config: std::sync::Arc::new(self.deployment.config.clone()),
+            limits: InstanceLimits::PROCESSOR,
+            logs: self.logs.clone(),
+            measurements: self.measurements.clone(),
+        };
+        let made = self.on_pool(move || {
+            let module = modules.load(&digest)?;
+            Ok::<_, DeploymentError>(module.window_aggregator(settings)?)
+        });
+        made.await?.map_err(|error| match error {
+            // The topic of modules may be followed more slowly than that of deployments.
+            DeploymentError::UnknownModule(_) => Halt::Again(error.to_string()),
+            other => Halt::Stop(describe(&other)),
+        })
+    }
+
+    fn options(&self) -> Result<TaskOptions, Halt> {
+        let mut options = task_options(&self.deployment).map_err(|error| Halt::Stop(error.to_string()))?;
+        options.epoch = TaskEpoch::new(self.leader_epoch.get().unsigned_abs());
+        Ok(options)
+    }
+
+    /// The local store, from where the changelog is to be read, and where the changelog ends.
+    async fn store(&self, changelog: TopicId) -> Result<(LocalStore, Offset, Offset), Halt> {
+        let identity = Identity {
+            changelog,
+            input: self.input_id,
+        };
+        let start = self.bound(&self.changelog, Start::Earliest).await?;
+        let end = self.bound(&self.changelog, Start::Latest).await?;
+        let (stores, name, partition) = (self.parts.stores.clone(), self.name.clone(), self.partition());
+        let opened = self.on_pool(move || {
+            let store = stores.open(&name, partition, identity).inspect_err(|_| stores.give_up())?;
+            match store.end() {
+                // Ahead of the changelog, or a piece of the changelog between them is gone.
+                Some(at) if at > end || at < start => {
+                    drop(store);
+                    tracing::warn!(plugin = %name, %partition, offset = %at, log_start = %start, log_end = %end, "a local store does not fit its changelog and is wiped");
+                    stores.anew(&name, partition, identity)
+                }
+                _ => Ok(store),
+            }
+        });
+        let store = opened
+            .await?
+            .map_err(|error: StoreError| Halt::Again(describe(&error)))?;
+        let from = store.end().unwrap_or(start);
+        Ok((store, from, end))
+    }
+
+    async fn bound(&self, partition: &TopicPartition, bound: Start) -> Result<Offset, Halt> {
+        let parts = &self.parts;
+        let found = parts
+            .client
+            .position(&parts.context, partition, bound, Isolation::ReadUncommitted)
+            .await;
+        found.map_err(|error| Halt::Again(describe(&error)))
+    }
+
+    async fn replay(&self, options: TaskOptions, store: LocalStore, from: Offset, end: Offset) -> Result<Replay, Halt> {
+        let mut replay = self
+            .on_pool(move || {
+                let begun = store.get(&ChangelogKey::Progress.encode())?.is_some();
+                let restoration = Restoration::new(options, Box::new(store))?;
+                Ok(Replay {
+                    restoration,
+                    begun,
+                    named: None,
+                })
+            })
+            .await?
+            .map_err(halt)?;
+        let limits = FetchLimits {
+            // Batches come whole, so that no commit is taken in halves.
+            records_max: usize::MAX,
+            bytes_max: FETCH_BYTES_MAX,
+            isolation: Isolation::ReadCommitted,
+            ..FetchLimits::default()
+        };
+        let mut position = from;
+        while position < end {
+            self.check_commands()?;
+            let parts = &self.parts;
+            let start = Start::Offset(position);
+            let fetched = parts
+                .client
+                .fetch(&parts.context, &self.changelog, start, &limits)
+                .await;
+            let fetched = fetched.map_err(|error| Halt::Again(describe(&error)))?;
+            if fetched.next == position {
+                return Err(Halt::Again(format!(
+                    "{} ends at {position}, not at {end}",
+                    self.changelog
+                )));
+            }
+            position = fetched.next;
+            let taken = self.on_pool(move || {
+                replay.take(fetched.records, position)?;
+                Ok(replay)
+            });
+            replay = taken.await?.map_err(halt)?;
+        }
+        Ok(replay)
+    }
+
+    /// Where a new task begins, as the first record of its changelog; and the changelog's end behind it.
+    async fn begin(&self, options: &TaskOptions) -> Result<(ChangelogRecord, Offset), Halt> {
+        let position = self.start().await?;
+        let progress = Progress {
+            epoch: options.epoch,
+            position,
+            stream_time: None,
+            windows: options.windows(),
+            grace_ms: options.grace_ms(),
+            emit: options.emit,
+            counters: Counters::default(),
+        };
+        let record = ChangelogRecord {
+            key: ChangelogKey::Progress.encode(),
+            value: Some(progress.encode()),
+        };
+        let end = self.append(std::slice::from_ref(&record)).await?;
+        let from = self.deployment.from;
+        self.log(Level::Info, format!("begins at offset {position} ({from})"), Vec::new());
+        Ok((record, end))
+    }
+
+    async fn start(&self) -> Result<Offset, Halt> {
+        let start = match self.deployment.from {
+            From::Earliest => Start::Earliest,
+            From::Latest => Start::Latest,
+            From::Time(time) => Start::Time(time),
+            From::Offset(offset) => {
+                let earliest = self.bound(&self.input, Start::Earliest).await?;
+                return Ok(offset.max(earliest));
+            }
+        };
+        self.bound(&self.input, start).await
+    }
+}
+
+impl Replay {
+    fn take(&mut self, records: Vec<Record>, next: Offset) -> Result<(), RestoreError> {
+        for record in records {
+            let (record, named) = changelog::read(record)?;
+            self.begun |= record.key == ChangelogKey::Progress.encode();
+            self.named = named.or(self.named.take());
+            self.restoration.apply(record)?;
+        }
+        self.restoration.committed(next)
+    }
+}
+
+fn halt(error: RestoreError) -> Halt {
+    let reason = describe(&error);
+    match error {
+        RestoreError::Changelog(_) | RestoreError::OtherWindows => Halt::Stop(reason),
+        // Who owns the partition now writes under a higher epoch; this node learns of it in a moment.
+        RestoreError::Fenced { .. } | RestoreError::Store(_) => Halt::Again(reason),
+    }
+}
+
+/// Whether the reading position lies before what is still there.
+pub(super) fn behind(error: &Error, position: Offset) -> Option<Offset> {
+    match error {
+        Error::OutOfRange { log_start, .. } if position < *log_start => Some(*log_start),
+        _ => None,
+    }
+}
