@@ -5,7 +5,7 @@ TEST_SUITES ?=
 # Arguments of `serve` for `make run`.
 ARGS ?=
 
-.PHONY: run test check fmt release plugins suites
+.PHONY: run test check fmt release plugins suites web-ui
 
 # Without the demo's plugin or data the node runs all the same, and it is said what is missing.
 run: release
@@ -15,7 +15,11 @@ run: release
 plugins:
 	$(CARGO) xtask plugins
 
-release:
+# The browser's UI, which the program carries. Nothing is done if it is built and nothing has changed.
+web-ui:
+	web-ui/build/run
+
+release: web-ui
 	$(CARGO) build --release --package millstream
 
 # Everything that CI runs.

@@ -28,6 +28,12 @@ const STAGES: &[Stage] = &[
         limit_seconds: 900,
         command: &["tests/setup"],
     },
+    // Before all that is compiled, so that the program under test carries it.
+    Stage {
+        name: "web-ui",
+        limit_seconds: 600,
+        command: &["web-ui/build/run", "--check"],
+    },
     Stage {
         name: "lints",
         limit_seconds: 900,

@@ -21,6 +21,7 @@ mod problem;
 mod read;
 mod routes;
 mod server;
+mod web_ui;
 
 #[cfg(test)]
 mod fake_node;

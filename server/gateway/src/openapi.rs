@@ -47,7 +47,13 @@ pub(crate) fn frame() -> OpenApi {
 /// What this door serves, as an OpenAPI 3.1.0 document.
 #[must_use]
 pub fn openapi() -> OpenApi {
-    let (_, document) = routes::documented().split_for_parts();
+    let (_, mut document) = routes::documented().split_for_parts();
+    // What the router writes `{*path}` is a parameter like others in the document.
+    let paths = std::mem::take(&mut document.paths.paths);
+    document.paths.paths = paths
+        .into_iter()
+        .map(|(path, item)| (path.replace("{*", "{"), item))
+        .collect();
     document
 }
 

@@ -17,6 +17,7 @@ mod produce;
 mod stream;
 mod topic_plugins;
 mod topics;
+mod ui;
 
 use axum::extract::Request;
 use axum::http::StatusCode;
@@ -60,6 +61,9 @@ pub(crate) fn documented() -> OpenApiRouter<Gateway> {
         routes!(docs::document),
         routes!(docs::page),
         routes!(docs::asset),
+        routes!(ui::root),
+        routes!(ui::page),
+        routes!(ui::file),
     ];
     let guarded = |router: MethodRouter<Gateway>| router.route_layer(middleware::from_fn(guard::want_content_type));
     routes

@@ -4,6 +4,23 @@
  */
 
 export interface paths {
+    "/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** To the UI */
+        get: operations["root"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/cluster": {
         parameters: {
             query?: never;
@@ -454,6 +471,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/ui/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The browser's UI */
+        get: operations["ui"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/ui/{path}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A file of the UI, or the page for an address that it knows */
+        get: operations["ui_path"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -700,7 +751,8 @@ export interface components {
             key?: unknown;
             /**
              * Format: int32
-             * @description Without it, chosen by the key as Kafka's Java client does, or spread where there is no key.
+             * @description Without it, chosen by the topic's partitioner, else by the key as Kafka's Java client does, or spread where there is
+             *     no key.
              */
             partition?: number | null;
             /**
@@ -957,7 +1009,7 @@ export interface components {
             headers: components["schemas"]["Header"][];
             /** @description In the key format. */
             key: unknown;
-            /** @description The key's bytes, if it cannot be shown in its format. */
+            /** @description The key's bytes, if it cannot be shown in its format: as they are stored, or as a serde gives them. */
             key_base64?: string | null;
             /** @description Why the key cannot be shown in its format; `key` is then null. */
             key_error?: string | null;
@@ -975,7 +1027,7 @@ export interface components {
              *     `value_error` is there.
              */
             value: unknown;
-            /** @description The value's bytes, if it cannot be shown in its format. */
+            /** @description The value's bytes, if it cannot be shown in its format: as they are stored, or as a serde gives them. */
             value_base64?: string | null;
             /** @description Why the value cannot be shown in its format; `value` is then null. */
             value_error?: string | null;
@@ -1087,6 +1139,24 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    root: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The UI is at `/ui/` */
+            307: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
     describe_cluster: {
         parameters: {
             query?: never;
@@ -2038,9 +2108,12 @@ export interface operations {
                 wait?: number;
                 /** @description `next` of an answer, or the id of an event: reads on from there, in place of `from`. */
                 cursor?: string;
-                /** @description How to write keys; `text` if nothing is said. */
+                /**
+                 * @description How to write keys; `text` if nothing is said. A key serde of the topic decodes what is read as `json` or with
+                 *     nothing said.
+                 */
                 key_format?: components["schemas"]["Format"];
-                /** @description How to write values; `json` if nothing is said. */
+                /** @description How to write values; `json` if nothing is said. A value serde of the topic decodes what is read so. */
                 value_format?: components["schemas"]["Format"];
             };
             header?: {
@@ -2097,9 +2170,12 @@ export interface operations {
     produce: {
         parameters: {
             query?: {
-                /** @description How keys are written; `text` if nothing is said. */
+                /**
+                 * @description How keys are written; `text` if nothing is said. A key serde of the topic encodes what is `json`, and what has no
+                 *     format, which then is JSON, too.
+                 */
                 key_format?: components["schemas"]["Format"];
-                /** @description How values are written; `json` if nothing is said. */
+                /** @description How values are written; `json` if nothing is said, which a value serde of the topic encodes. */
                 value_format?: components["schemas"]["Format"];
             };
             header?: never;
@@ -2318,6 +2394,67 @@ export interface operations {
                 };
                 content: {
                     "application/json": unknown;
+                };
+            };
+        };
+    };
+    ui: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The page */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            /** @description The program was built without the UI */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    ui_path: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A file's path, or a page's */
+                path: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The file or page */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            /** @description There is no such file, or the program was built without the UI */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
