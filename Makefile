@@ -2,10 +2,18 @@
 CARGO ?= cargo
 TEST_SUITES ?=
 
-.PHONY: run test check fmt release suites
+# Arguments of `serve` for `make run`.
+ARGS ?=
 
+.PHONY: run test check fmt release plugins suites
+
+# Without the demo's plugin or data the node runs all the same, and it is said what is missing.
 run: release
-	target/release/millstream serve
+	-$(CARGO) xtask plugins
+	demo/run $(ARGS)
+
+plugins:
+	$(CARGO) xtask plugins
 
 release:
 	$(CARGO) build --release --package millstream

@@ -22,9 +22,10 @@ import server as harness  # noqa: E402
 
 harness.use_venv()
 
+import hostile  # noqa: E402
+
 GOLDEN = harness.ROOT / "server" / "protocol" / "golden"
 FRAMES = 10_000
-GROWTH_KIB_MAX = 32 * 1024
 ANSWER_SECONDS = 0.02
 MUTATIONS_MAX = 3
 # -1, 2^31 - 1 and their like, as int32, int16 and as varints.
@@ -86,31 +87,6 @@ def send(port, payload):
             pass
 
 
-def memory_kib(process_id, field):
-    for line in pathlib.Path(f"/proc/{process_id}/status").read_text().splitlines():
-        if line.startswith(field):
-            return int(line.split()[1])
-    raise RuntimeError(f"no {field} of process {process_id}")
-
-
-def serves(bootstrap):
-    """A topic is made, a record written and read back, by a client that has nothing to do with the frames."""
-    import confluent_kafka
-    import confluent_kafka.admin
-
-    admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([confluent_kafka.admin.NewTopic("afterwards", 1, 1)])["afterwards"].result(30)
-    producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, "acks": "all"})
-    producer.produce("afterwards", b"still here")
-    if producer.flush(30):
-        return False
-    consumer = confluent_kafka.Consumer({"bootstrap.servers": bootstrap, "group.id": "afterwards"})
-    consumer.assign([confluent_kafka.TopicPartition("afterwards", 0, 0)])
-    message = consumer.poll(30)
-    consumer.close()
-    return message is not None and message.value() == b"still here"
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--frames", type=int, default=FRAMES)
@@ -126,17 +102,17 @@ def main():
     try:
         server.start()
         ports = [int(server.bootstrap.rsplit(":", 1)[1]), server.controller_port]
-        before = memory_kib(server.process_id(), "VmRSS")
+        before = hostile.memory_kib(server.process_id(), "VmRSS")
         for port in ports:
             for name, version, body in golden:
                 send(port, frame(apis, name, version, body))
             for _ in range(options.frames):
                 name, version, body = chance.choice(golden)
                 send(port, frame(apis, name, version, mutated(body, chance)))
-        grown = memory_kib(server.process_id(), "VmHWM") - before
+        grown = hostile.memory_kib(server.process_id(), "VmHWM") - before
         print(f"{len(golden)} requests and {options.frames} mutations a door, memory grew by {grown} KiB")
-        checks.append(("memory_is_bounded", grown <= GROWTH_KIB_MAX))
-        checks.append(("the_node_goes_on", serves(server.bootstrap)))
+        checks.append(("memory_is_bounded", grown <= hostile.GROWTH_KIB_MAX))
+        checks.append(("the_node_goes_on", hostile.serves(server.bootstrap)))
         log = server.log_tail(100_000)
         checks.append(("no_panic", "panicked" not in log))
         checks.append(("every_answer_can_be_encoded", "cannot be encoded" not in log))

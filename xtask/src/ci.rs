@@ -62,6 +62,21 @@ const STAGES: &[Stage] = &[
         command: &["tests/run"],
     },
     Stage {
+        name: "wasm-refusals",
+        limit_seconds: 300,
+        command: &["tests/acceptance/wasm-refusals.py"],
+    },
+    Stage {
+        name: "poison",
+        limit_seconds: 600,
+        command: &["tests/acceptance/poison.py"],
+    },
+    Stage {
+        name: "demo",
+        limit_seconds: 1800,
+        command: &["tests/acceptance/demo.py"],
+    },
+    Stage {
         name: "restart",
         limit_seconds: 300,
         command: &["tests/acceptance/restart.py"],
@@ -80,6 +95,11 @@ const STAGES: &[Stage] = &[
         name: "fsync-order",
         limit_seconds: 180,
         command: &["tests/acceptance/fsync-order.py"],
+    },
+    Stage {
+        name: "hostile-fields",
+        limit_seconds: 300,
+        command: &["tests/acceptance/hostile-fields.py"],
     },
 ];
 

@@ -1,6 +1,7 @@
 //! The project's chores, each a verb with a file of its own: `cargo xtask VERB [ARGS…]`.
 
 mod accept;
+mod bench;
 mod ci;
 mod compatibility;
 mod config_keys;
@@ -23,6 +24,11 @@ const VERBS: &[Verb] = &[
         "accept",
         "run an acceptance script: `accept NAME [ARGS…]`; without a name, list them",
         accept::run,
+    ),
+    (
+        "bench",
+        "print our figures beside Apache Kafka's: `bench [--rounds N] [--only SECTION] [--quick] [--json FILE] [--check]`",
+        bench::run,
     ),
     ("ci", "everything that CI runs, stage by stage: `ci [STAGE…]`", ci::run),
     (

@@ -17,6 +17,7 @@ mod node;
 mod partitions;
 mod plugins;
 mod producer_ids;
+mod recovered;
 mod running;
 mod settings;
 mod stream_tasks;

@@ -5,15 +5,15 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use metadata::config_keys::BrokerSettings;
-use metadata::image::{ConfigResource, ConfigResourceType, Image, PartitionImage, TopicImage};
+use metadata::image::{ConfigResource, ConfigResourceType, Image, LeaderRecoveryState, PartitionImage, TopicImage};
 use metadata::{Delta, TopicDelta};
-use model::{PartitionIndex, TopicId};
-use tracing::{debug, error, warn};
+use model::{PartitionIndex, TopicId, TopicPartition};
+use tracing::{debug, error, info, warn};
 
 use crate::coordinators::OFFSETS_TOPIC;
 use crate::errors::describe;
 use crate::node::{Broker, View, texts};
-use crate::partitions::{Partition, PartitionParts};
+use crate::partitions::{LogDirectoriesError, Partition, PartitionParts};
 use crate::settings::log_options;
 
 /// Takes in one step of the metadata log. Opens logs, so it may wait for the disk.
@@ -27,15 +27,19 @@ pub(crate) fn apply(broker: &Arc<Broker>, delta: &Delta, image: Arc<Image>) {
         refresh_settings(broker, &view);
     }
     let mut gone = Vec::new();
-    for (id, topic) in &delta.topics {
-        if topic.removed {
-            remove_topic(broker, *id, topic, &mut gone);
-        } else if let Some(known) = image.topics.by_id(*id) {
-            lead_partitions(broker, &image, known, &topic.partitions);
+    // What is gone goes first: a topic of the same name may have been created since.
+    for (id, topic) in delta.topics.iter().filter(|(_, topic)| topic.removed) {
+        remove_topic(broker, *id, topic, &mut gone);
+    }
+    let mut recovered = Vec::new();
+    for (id, topic) in delta.topics.iter().filter(|(_, topic)| !topic.removed) {
+        if let Some(known) = image.topics.by_id(*id) {
+            recovered.extend(lead_partitions(broker, &image, known, &topic.partitions));
         }
     }
     refresh_topics(broker, &image, &delta.configs, broker_changed);
     broker.set_view(view);
+    broker.recovered().add(recovered);
     if !gone.is_empty() {
         broker.groups().topics_deleted(&gone);
     }
@@ -59,14 +63,33 @@ fn remove_topic(broker: &Arc<Broker>, id: TopicId, topic: &TopicDelta, gone: &mu
     }
     for partition in broker.partitions().remove_topic(id) {
         partition.delete();
-        if let Err(error) = broker.directories().delete(&partition, broker.clock().now()) {
-            error!(topic = %topic.name, partition = %partition.index(), error = describe(&error), "log not deleted");
+    }
+    // Those without a leader here have a folder too.
+    let before = broker.view();
+    let known = before.image.topics.by_id(id);
+    for (index, partition) in known.iter().flat_map(|known| &known.partitions) {
+        if !partition.replicas.contains(&broker.id()) {
+            continue;
+        }
+        let place = TopicPartition {
+            topic: topic.name.clone(),
+            partition: *index,
+        };
+        if let Err(error) = broker.directories().delete(&place, id, broker.clock().now()) {
+            error!(topic = %topic.name, partition = %index, error = describe(&error), "log not deleted");
         }
     }
     gone.push(topic.name.as_str().to_owned());
 }
 
-fn lead_partitions(broker: &Arc<Broker>, image: &Image, topic: &Arc<TopicImage>, changed: &BTreeSet<PartitionIndex>) {
+/// Gives those that this node leads now after an unclean election.
+fn lead_partitions(
+    broker: &Arc<Broker>,
+    image: &Image,
+    topic: &Arc<TopicImage>,
+    changed: &BTreeSet<PartitionIndex>,
+) -> Vec<(TopicId, PartitionIndex)> {
+    let mut recovered = Vec::new();
     for index in changed {
         let Some(partition) = topic.partitions.get(index) else {
             continue;
@@ -74,10 +97,46 @@ fn lead_partitions(broker: &Arc<Broker>, image: &Image, topic: &Arc<TopicImage>,
         if !partition.replicas.contains(&broker.id()) || partition.leader != Some(broker.id()) {
             continue;
         }
-        match broker.partitions().get(topic.id, *index) {
-            Some(running) => running.set_leadership(partition.leader_epoch, partition.in_sync_replicas.len()),
-            None => open(broker, image, topic, *index, partition),
+        if let Some(running) = broker.partitions().get(topic.id, *index) {
+            running.set_leadership(partition.leader_epoch, partition.in_sync_replicas.len());
+        } else if let Err(error) = open(broker, image, topic, *index, partition) {
+            error!(topic = %topic.name, partition = %index, error = describe(&error), "log not opened");
+            broker.partitions().note_unopened(&topic.name, topic.id, *index);
+            continue;
         }
+        if partition.leader_recovery_state == LeaderRecoveryState::Recovering {
+            recovered.push((topic.id, *index));
+        }
+    }
+    recovered
+}
+
+/// Tries again to open the logs that could not be opened before: the disk may have room by now.
+pub(crate) fn open_unopened(broker: &Arc<Broker>) {
+    let image = broker.view().image;
+    let mut failed = None;
+    for (id, index) in broker.partitions().unopened() {
+        let topic = image.topics.by_id(id);
+        let led = topic.and_then(|topic| Some((topic, topic.partitions.get(&index)?)));
+        let Some((topic, partition)) = led.filter(|(_, partition)| partition.leader == Some(broker.id())) else {
+            broker.partitions().forget_unopened(id, index);
+            continue;
+        };
+        match open(broker, &image, topic, index, partition) {
+            Ok(()) => {
+                info!(topic = %topic.name, partition = %index, "log opened after all");
+                broker.recovered().add([(id, index)]);
+            }
+            Err(error) => failed = Some(error),
+        }
+    }
+    if let Some(error) = failed {
+        let logs = broker.partitions().unopened().len();
+        warn!(
+            logs,
+            error = describe(&error),
+            "logs that are led here are still not opened"
+        );
     }
 }
 
@@ -87,26 +146,13 @@ fn open(
     topic: &Arc<TopicImage>,
     index: PartitionIndex,
     partition: &PartitionImage,
-) {
+) -> Result<(), LogDirectoriesError> {
     let settings = broker.topic_settings(image.configs.of(&ConfigResource::topic(topic.name.as_str())));
     let options = log_options(&settings, &broker.settings(), jitter(topic.id, index));
     let least = settings.min_insync_replicas as usize;
     let now = broker.clock().now();
-    let opened = broker.directories().open(&topic.name, topic.id, index, options, now);
-    let log = match opened {
-        Ok(log) => log,
-        Err(error) => {
-            error!(topic = %topic.name, partition = %index, error = describe(&error), "log not opened");
-            return;
-        }
-    };
-    let replica = match replication::Replica::lead(log, partition.leader_epoch) {
-        Ok(replica) => replica,
-        Err(error) => {
-            error!(topic = %topic.name, partition = %index, error = describe(&error), "log not led");
-            return;
-        }
-    };
+    let log = broker.directories().open(&topic.name, topic.id, index, options, now)?;
+    let replica = replication::Replica::lead(log, partition.leader_epoch)?;
     let running = Partition::new(PartitionParts {
         topic: topic.name.clone(),
         topic_id: topic.id,
@@ -120,6 +166,7 @@ fn open(
     if topic.name.as_str() == OFFSETS_TOPIC {
         broker.groups().start(running);
     }
+    Ok(())
 }
 
 /// Topics whose own values changed, or all of them where the broker's did.

@@ -19,6 +19,7 @@ use crate::controller_client::ControllerClient;
 use crate::coordinators::{Groups, OFFSETS_TOPIC};
 use crate::partitions::{Flusher, LogDirectories, Partitions};
 use crate::producer_ids::ProducerIds;
+use crate::recovered::Recovered;
 
 /// How long the controller may take to create a topic that a client has asked about.
 const CREATION_WAIT_MS: i32 = 30_000;
@@ -74,6 +75,7 @@ pub struct Broker {
     flusher: Arc<Flusher>,
     groups: Groups,
     producer_ids: ProducerIds,
+    recovered: Recovered,
     /// Set once, when the controller has registered this incarnation.
     epoch: AtomicI64,
     view: watch::Sender<View>,
@@ -101,6 +103,7 @@ impl Broker {
             partitions: Partitions::default(),
             flusher: Arc::default(),
             producer_ids: ProducerIds::default(),
+            recovered: Recovered::default(),
             epoch: AtomicI64::new(-1),
             view: watch::Sender::new(View::default()),
         })
@@ -144,6 +147,10 @@ impl Broker {
 
     pub(crate) fn groups(&self) -> &Groups {
         &self.groups
+    }
+
+    pub(crate) fn recovered(&self) -> &Recovered {
+        &self.recovered
     }
 
     /// The features that this node can live with: name, least and greatest level.
@@ -244,7 +251,9 @@ impl Broker {
             ],
             ..CreatableTopic::default()
         };
-        self.create_topics(vec![topic]).await;
+        if !self.create_topics(vec![topic]).await {
+            return;
+        }
         let led = |view: &View| {
             let topic = view.image.topics.by_name(OFFSETS_TOPIC);
             topic.is_some_and(|topic| topic.partitions.values().all(|partition| partition.leader.is_some()))
@@ -252,7 +261,8 @@ impl Broker {
         self.await_view(CREATION_FOLLOW_WAIT, led).await;
     }
 
-    async fn create_topics(&self, topics: Vec<CreatableTopic>) {
+    /// Whether all of them are there now, or will be as soon as this broker hears of it.
+    async fn create_topics(&self, topics: Vec<CreatableTopic>) -> bool {
         let request = CreateTopicsRequest {
             topics,
             timeout_ms: CREATION_WAIT_MS,
@@ -267,9 +277,14 @@ impl Broker {
                         "topic asked for on demand"
                     );
                 }
+                let created = [ErrorCode::None.code(), ErrorCode::TopicAlreadyExists.code()];
+                response.topics.iter().all(|topic| created.contains(&topic.error_code))
             }
-            Ok(_) => {}
-            Err(error) => warn!(%error, "topics not created on demand"),
+            Ok(_) => false,
+            Err(error) => {
+                warn!(%error, "topics not created on demand");
+                false
+            }
         }
     }
 }

@@ -1,10 +1,12 @@
 //! A broker from start to stop.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use metadata::{Delta, Image};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
+use tokio::time::{MissedTickBehavior, interval};
 use tracing::{info, warn};
 
 use crate::housekeeping;
@@ -12,6 +14,10 @@ use crate::lifecycle::{self, Registration, RegistrationError};
 use crate::metadata_listener;
 use crate::node::{Broker, BrokerParts};
 use crate::partitions::LogDirectoriesError;
+use crate::recovered;
+
+/// How often logs that could not be opened are tried again.
+const REOPEN_INTERVAL: Duration = Duration::from_secs(1);
 
 /// One step of the metadata log, in order.
 pub type MetadataUpdate = (Arc<Delta>, Arc<Image>);
@@ -58,16 +64,30 @@ pub async fn start(
     let _ = tokio::task::spawn_blocking(move || housekeeping::set_strays_aside(&strays)).await;
     tasks.spawn(broker.flusher().clone().run());
     tasks.spawn(lifecycle::keep_beating(broker.clone()));
+    tasks.spawn(recovered::keep_telling(broker.clone()));
     housekeeping::spawn(&broker, &mut tasks);
     info!(broker_id = %broker.id(), broker_epoch = epoch, "broker is running");
     Ok(RunningBroker { broker, tasks, failed })
 }
 
+/// Takes in the metadata log step by step, and between the steps opens what could not be opened before.
 async fn follow(broker: Arc<Broker>, mut updates: mpsc::Receiver<MetadataUpdate>, fail: watch::Sender<bool>) {
-    while let Some((delta, image)) = updates.recv().await {
+    let mut reopen = interval(REOPEN_INTERVAL);
+    reopen.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let update = tokio::select! {
+            update = updates.recv() => match update {
+                Some(update) => Some(update),
+                None => break,
+            },
+            _ = reopen.tick(), if broker.partitions().has_unopened() => None,
+        };
         let broker = broker.clone();
-        let applied = tokio::task::spawn_blocking(move || metadata_listener::apply(&broker, &delta, image)).await;
-        if let Err(error) = applied {
+        let applied = tokio::task::spawn_blocking(move || match update {
+            Some((delta, image)) => metadata_listener::apply(&broker, &delta, image),
+            None => metadata_listener::open_unopened(&broker),
+        });
+        if let Err(error) = applied.await {
             warn!(%error, "the metadata log cannot be followed any further");
             break;
         }

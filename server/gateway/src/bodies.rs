@@ -9,14 +9,17 @@ use axum::http::StatusCode;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
+use plugin::host::MODULE_BYTES_MAX;
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::gateway::{BODY_PERMIT_BYTES, Gateway};
 use crate::problem::Problem;
 
+const JSON: &str = "application/json";
+const WASM: &str = "application/wasm";
 /// The most that a body without records may have.
 const SMALL_BYTES_MAX: usize = 256 * 1024;
 
@@ -57,33 +60,71 @@ impl<const BYTES_MAX: usize> FromRequest<Gateway> for JsonBody<BYTES_MAX> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, gateway: &Gateway) -> Result<Self, Problem> {
-        let said = request
-            .headers()
-            .get(CONTENT_TYPE)
-            .and_then(|value| value.to_str().ok());
-        if !said.is_some_and(is_json) {
-            return Err(Problem::new(
-                StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                "unsupported_media_type",
-                "this request wants a body of type application/json",
-            ));
+        if essence(&request).is_none_or(|said| !said.eq_ignore_ascii_case(JSON)) {
+            return Err(unsupported("this request wants a body of type application/json"));
         }
         let limit = gateway.limits.body_bytes_max.min(BYTES_MAX);
-        let announced = request.headers().get(CONTENT_LENGTH);
-        let announced = announced.and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-        if announced.is_some_and(|length| length > limit as u64) {
+        if announced_bytes(&request).is_some_and(|length| length > limit as u64) {
             return Err(too_large(limit));
         }
         let until = Instant::now() + gateway.limits.body_wait_max;
         let gathered = timeout_at(until, gather(request.into_body(), gateway, limit)).await;
-        gathered.map_err(|_| {
-            Problem::new(
-                StatusCode::REQUEST_TIMEOUT,
-                "request_timeout",
-                "the body did not arrive in time",
-            )
-        })?
+        gathered.map_err(|_| timed_out())?
     }
+}
+
+/// A module that is uploaded. It has one of the few places for modules until it is dropped.
+pub(crate) struct ModuleBody {
+    pub(crate) bytes: Bytes,
+    _place: OwnedSemaphorePermit,
+}
+
+impl FromRequest<Gateway> for ModuleBody {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, gateway: &Gateway) -> Result<Self, Problem> {
+        if essence(&request).is_none_or(|said| !said.eq_ignore_ascii_case(WASM)) {
+            return Err(unsupported("this request wants a body of type application/wasm"));
+        }
+        let announced = announced_bytes(&request);
+        if announced.is_some_and(|length| length > MODULE_BYTES_MAX as u64) {
+            return Err(too_large(MODULE_BYTES_MAX));
+        }
+        let place = gateway.uploads.clone().acquire_owned();
+        let place = timeout(gateway.limits.body_wait_max, place)
+            .await
+            .map_err(|_| overloaded())?;
+        let place = place.expect("the semaphore is never closed");
+        let gathered = gather_module(request.into_body(), announced);
+        let bytes = timeout(gateway.limits.upload_wait_max, gathered).await;
+        let bytes = bytes.map_err(|_| timed_out())??;
+        Ok(ModuleBody { bytes, _place: place })
+    }
+}
+
+/// The room is taken at once, so that growing does not take it twice; what is never written costs no memory.
+async fn gather_module(mut body: Body, announced: Option<u64>) -> Result<Bytes, Problem> {
+    let room = announced.and_then(|length| usize::try_from(length).ok());
+    let mut bytes = BytesMut::with_capacity(room.unwrap_or(MODULE_BYTES_MAX));
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| Problem::invalid(format!("the body broke off: {error}")))?;
+        let Ok(piece) = frame.into_data() else { continue };
+        if bytes.len() + piece.len() > MODULE_BYTES_MAX {
+            return Err(too_large(MODULE_BYTES_MAX));
+        }
+        bytes.extend_from_slice(&piece);
+    }
+    Ok(bytes.freeze())
+}
+
+/// The type that the body is said to have, without parameters.
+fn essence(request: &Request) -> Option<&str> {
+    let said = request.headers().get(CONTENT_TYPE)?.to_str().ok()?;
+    said.split(';').next().map(str::trim)
+}
+
+fn announced_bytes(request: &Request) -> Option<u64> {
+    request.headers().get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
 /// Takes the body as it comes, each piece only while there is room for it.
@@ -120,9 +161,13 @@ async fn gather<const BYTES_MAX: usize>(
     })
 }
 
-fn is_json(said: &str) -> bool {
-    let essence = said.split(';').next().unwrap_or_default().trim();
-    essence.eq_ignore_ascii_case("application/json")
+fn unsupported(detail: &'static str) -> Problem {
+    Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", detail)
+}
+
+fn timed_out() -> Problem {
+    let detail = "the body did not arrive in time";
+    Problem::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", detail)
 }
 
 fn too_large(limit: usize) -> Problem {

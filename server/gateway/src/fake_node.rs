@@ -1,5 +1,6 @@
-//! A node for tests that keeps batches in memory: enough of Metadata, Produce, ListOffsets and Fetch for topics that are
-//! there from the beginning.
+//! A node for tests that keeps batches in memory: enough of Metadata, Produce, ListOffsets and Fetch, and of administration.
+
+pub(crate) mod admin;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -7,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use model::ErrorCode;
-use model::record_batch::BatchHeader;
+use model::record_batch::{BatchHeader, DecompressionLimit, Record, records};
 use network::{Answer, ApiVersionRange, Dispatch, DispatchFuture, RequestContext};
 use protocol::messages::fetch_request::FetchRequest;
 use protocol::messages::fetch_response::{FetchResponse, FetchableTopicResponse, PartitionData};
@@ -45,6 +46,7 @@ impl Log {
 pub(crate) struct FakeNode {
     versions: Vec<ApiVersionRange>,
     topics: Mutex<BTreeMap<String, Vec<Log>>>,
+    created: Mutex<Vec<admin::Created>>,
     appended: Notify,
     /// How many fetches began to wait for records.
     polls: watch::Sender<usize>,
@@ -63,10 +65,16 @@ impl FakeNode {
             ApiVersionRange::plain(ApiKey::ListOffsets, 1..=7),
             ApiVersionRange::plain(ApiKey::Metadata, 8..=9),
             ApiVersionRange::plain(ApiKey::InitProducerId, 0..=4),
+            ApiVersionRange::plain(ApiKey::CreateTopics, 5..=7),
+            ApiVersionRange::plain(ApiKey::DeleteTopics, 4..=6),
+            ApiVersionRange::plain(ApiKey::CreatePartitions, 2..=3),
+            ApiVersionRange::plain(ApiKey::DescribeConfigs, 3..=4),
+            ApiVersionRange::plain(ApiKey::DescribeCluster, 0..=0),
         ];
         Arc::new(FakeNode {
             versions: versions.to_vec(),
             topics: Mutex::new(topics.collect()),
+            created: Mutex::default(),
             appended: Notify::new(),
             polls: watch::Sender::new(0),
         })
@@ -86,6 +94,22 @@ impl FakeNode {
     /// Records below the offset are gone.
     pub(crate) fn set_log_start(&self, name: &str, partition: usize, start: i64) {
         self.topics.lock().unwrap().get_mut(name).unwrap()[partition].start = start;
+    }
+
+    /// All records of the first partition of a topic, if it is there.
+    pub(crate) fn records(&self, name: &str) -> Vec<Record> {
+        let batches = self.log(name, 0).unwrap_or_default().batches;
+        let limit = DecompressionLimit::DEFAULT;
+        batches
+            .iter()
+            .flat_map(|(batch, _)| records(batch, limit).unwrap())
+            .map(Result::unwrap)
+            .collect()
+    }
+
+    /// Of the first partition; 0 without a topic.
+    pub(crate) fn log_end(&self, name: &str) -> i64 {
+        self.log(name, 0).map_or(0, |log| log.end())
     }
 
     fn log(&self, name: &str, partition: i32) -> Option<Log> {
@@ -275,6 +299,11 @@ impl Dispatch for FakeNode {
                     producer_id: 7,
                     ..Default::default()
                 }),
+                Request::CreateTopics(request) => Answer::now(self.create_topics(&request)),
+                Request::DeleteTopics(request) => Answer::now(self.delete_topics(&request)),
+                Request::CreatePartitions(request) => Answer::now(self.create_partitions(&request)),
+                Request::DescribeConfigs(request) => Answer::now(FakeNode::describe_configs(&request)),
+                Request::DescribeCluster(_) => Answer::now(FakeNode::describe_cluster()),
                 _ => Answer::Close,
             }
         })

@@ -65,16 +65,8 @@ impl Format {
             Format::Json => verbatim(stored).map_err(|error| format!("the bytes are not JSON: {error}")),
         };
         match shown {
-            Ok(value) => Shown {
-                value: Some(value),
-                error: None,
-                base64: None,
-            },
-            Err(error) => Shown {
-                value: None,
-                error: Some(error),
-                base64: Some(STANDARD.encode(stored)),
-            },
+            Ok(value) => Shown::json(value),
+            Err(error) => Shown::bytes(stored, error),
         }
     }
 }
@@ -85,6 +77,28 @@ pub(crate) struct Shown {
     pub(crate) value: Option<Box<RawValue>>,
     pub(crate) error: Option<String>,
     pub(crate) base64: Option<String>,
+}
+
+impl Shown {
+    pub(crate) fn json(value: Box<RawValue>) -> Self {
+        Shown {
+            value: Some(value),
+            ..Shown::default()
+        }
+    }
+
+    pub(crate) fn text(text: &str) -> Self {
+        Shown::json(raw(text))
+    }
+
+    /// Bytes that have no form a reader could want, and why.
+    pub(crate) fn bytes(bytes: &[u8], error: String) -> Self {
+        Shown {
+            value: None,
+            error: Some(error),
+            base64: Some(STANDARD.encode(bytes)),
+        }
+    }
 }
 
 fn raw(text: &str) -> Box<RawValue> {

@@ -4,8 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use client::{CallContext, Client, Producer, ProducerOptions};
+use plugin::{Host, RunningPlugins};
 use tokio::sync::{Semaphore, watch};
 
+use crate::coders::Coders;
+use crate::deployments::Changes;
 use crate::metrics::Metrics;
 
 /// What the door may be asked to bear.
@@ -17,6 +20,10 @@ pub struct Limits {
     pub bodies_bytes_max: usize,
     /// How long a body may take to arrive.
     pub body_wait_max: Duration,
+    /// How many modules are uploaded at once; each may take as many bytes as a module may have, beside the other bodies.
+    pub uploads_max: usize,
+    /// How long a module may take to arrive.
+    pub upload_wait_max: Duration,
     /// The most that a request's line and headers may have together.
     pub header_bytes_max: usize,
     /// How long a request's headers may take to arrive, on a new connection and on one that was kept.
@@ -35,6 +42,8 @@ impl Default for Limits {
             body_bytes_max: 8 * 1024 * 1024,
             bodies_bytes_max: 24 * 1024 * 1024,
             body_wait_max: Duration::from_secs(30),
+            uploads_max: 2,
+            upload_wait_max: Duration::from_secs(120),
             header_bytes_max: 16 * 1024,
             header_wait_max: Duration::from_secs(10),
             connections_max: 1024,
@@ -64,6 +73,10 @@ pub struct Build {
 /// What a gateway is made of.
 pub struct GatewayParts {
     pub client: Client,
+    /// What is deployed, and what it is doing on this node.
+    pub plugins: Arc<dyn RunningPlugins>,
+    /// Looks at modules before they are taken.
+    pub host: Arc<dyn Host>,
     pub build: Build,
     pub readiness: watch::Receiver<Readiness>,
     pub limits: Limits,
@@ -76,6 +89,12 @@ pub struct GatewayParts {
 pub(crate) struct Shared {
     pub(crate) client: Client,
     pub(crate) producer: Producer,
+    pub(crate) plugins: Arc<dyn RunningPlugins>,
+    pub(crate) host: Arc<dyn Host>,
+    /// Whose turn it is to change what is deployed.
+    pub(crate) changes: Changes,
+    /// The plugins between topics and those who read and write them here.
+    pub(crate) coders: Coders,
     pub(crate) build: Build,
     pub(crate) readiness: watch::Receiver<Readiness>,
     pub(crate) limits: Limits,
@@ -83,6 +102,8 @@ pub(crate) struct Shared {
     pub(crate) metrics: Metrics,
     /// KiB that bodies may still take.
     pub(crate) bodies: Arc<Semaphore>,
+    /// Modules that may still be uploaded at the same time.
+    pub(crate) uploads: Arc<Semaphore>,
     /// Event streams that may still be opened.
     pub(crate) streams: Arc<Semaphore>,
     /// Reads that may still gather records at the same time.
@@ -106,11 +127,16 @@ impl Shared {
         Shared {
             producer: Producer::new(parts.client.clone(), CallContext::anonymous(), options),
             client: parts.client,
+            coders: Coders::new(parts.plugins.clone()),
+            plugins: parts.plugins,
+            host: parts.host,
+            changes: Changes::default(),
             metrics: Metrics::new(&parts.build),
             build: parts.build,
             readiness: parts.readiness,
             allowed_hosts: parts.allowed_hosts,
             bodies: Arc::new(Semaphore::new(permits)),
+            uploads: Arc::new(Semaphore::new(parts.limits.uploads_max.max(1))),
             streams: Arc::new(Semaphore::new(parts.limits.streams_max)),
             reads: Semaphore::new(READS_MAX),
             limits: parts.limits,

@@ -2,11 +2,16 @@
 //! OpenAPI document that is made from the routes themselves.
 //!
 //! Everything goes through [`client::Client`], so that the same door stands before a node in process and before any
-//! other Kafka cluster; it knows neither the broker nor the log. What a request may cost is bounded by [`Limits`] and
-//! by named constants.
+//! other Kafka cluster; it knows neither the broker nor the log. What runs of users' plugins it sees by
+//! [`plugin::RunningPlugins`], and changes by writing the records that say what is deployed. What a request may cost is
+//! bounded by [`Limits`] and by named constants.
 
 mod bodies;
+mod coders;
 mod cursor;
+mod decoded;
+mod deployments;
+mod fields;
 mod format;
 mod gateway;
 mod guard;
@@ -19,6 +24,8 @@ mod server;
 
 #[cfg(test)]
 mod fake_node;
+#[cfg(test)]
+mod fake_plugins;
 
 pub use gateway::{Build, GatewayParts, Limits, Readiness};
 pub use openapi::{openapi, openapi_text};

@@ -1,12 +1,14 @@
 //! What the door counts, in Prometheus' text form (version 0.0.4).
 
+mod plugins;
+
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::gateway::Build;
+use crate::gateway::{Build, Shared};
 
 /// Upper bounds of the latency buckets, in seconds.
 const BUCKETS_SECONDS: [f64; 11] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0];
@@ -93,7 +95,14 @@ impl Metrics {
         }
     }
 
-    pub(crate) fn text(&self) -> String {
+    /// The whole page.
+    pub(crate) fn page(gateway: &Shared) -> String {
+        let mut text = gateway.metrics.text();
+        plugins::write(&mut text, &*gateway.plugins, &gateway.coders);
+        text
+    }
+
+    fn text(&self) -> String {
         let mut text = String::with_capacity(8 * 1024);
         describe(&mut text, "millstream_build_info", "gauge", "The program; always 1.");
         let (version, commit) = (escaped(&self.build.version), escaped(&self.build.commit));

@@ -6,13 +6,18 @@ use utoipa::openapi::{ComponentsBuilder, InfoBuilder, LicenseBuilder, OpenApi, O
 use crate::format::Format;
 use crate::routes;
 
-const DESCRIPTION: &str = "Topics, records and groups over HTTP. Errors are problem documents (RFC 9457) with a stable \
+const DESCRIPTION: &str = "Topics, records, groups and plugins over HTTP. Errors are problem documents (RFC 9457) with a stable \
     `code`. Numbers in records keep every digit: JSON values are stored and shown as the text that was sent.";
 const TAGS: &[(&str, &str)] = &[
     ("cluster", "The cluster and its brokers"),
     ("topics", "Topics and their configuration"),
     ("records", "Writing and reading"),
     ("groups", "Consumer groups"),
+    (
+        "modules",
+        "WebAssembly modules, and the plugins of a topic that are made of them",
+    ),
+    ("processors", "Windowed processors: deployed, watched, paused"),
     ("operations", "Health, metrics and this document"),
 ];
 

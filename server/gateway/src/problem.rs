@@ -8,8 +8,12 @@ use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use model::ErrorCode;
+use plugin::ModuleError;
+use plugin::running::DeploymentError;
 use serde::Serialize;
 use utoipa::ToSchema;
+
+use crate::coders::{ItemError, Unusable};
 
 pub(crate) const PROBLEM_JSON: &str = "application/problem+json";
 /// After how many seconds it is worth trying again.
@@ -41,6 +45,9 @@ pub(crate) struct Document {
     /// Whether the same request may do better in a moment.
     #[serde(skip_serializing_if = "Option::is_none")]
     retryable: Option<bool>,
+    /// The field of the request that is meant, as in `window.size_ms`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    field: Option<String>,
     /// The request, as the node's log and the header `x-request-id` name it.
     request_id: String,
     /// Where a partition's log begins, if the request asked for what lies outside it.
@@ -104,6 +111,7 @@ impl Problem {
             code: Code::Own(code),
             kafka_error: None,
             retryable: None,
+            field: None,
             request_id: String::new(),
             log_start: None,
             log_end: None,
@@ -114,6 +122,17 @@ impl Problem {
     /// A parameter or a field that cannot be meant.
     pub(crate) fn invalid(detail: impl Into<String>) -> Self {
         Problem::new(StatusCode::BAD_REQUEST, "invalid_request", detail)
+    }
+
+    /// A field of the body that cannot be meant.
+    pub(crate) fn field(name: &str, reason: impl AsRef<str>) -> Self {
+        let detail = format!("`{name}`: {}", reason.as_ref());
+        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_field", detail).of_field(name)
+    }
+
+    pub(crate) fn of_field(mut self, name: &str) -> Self {
+        self.0.field = Some(name.to_owned());
+        self
     }
 
     /// None of the records of a request is written: the first one's error speaks for it.
@@ -251,16 +270,76 @@ impl From<client::RecordError> for RecordProblem {
 }
 
 impl RecordProblem {
+    /// A part of a record that a plugin did not serve.
+    pub(crate) fn unserved(what: &str, error: &ItemError) -> Self {
+        let code = match error {
+            ItemError::Refused(_) => "refused_by_plugin",
+            ItemError::Trapped(_) | ItemError::NotTried => "plugin_trapped",
+        };
+        RecordProblem::refused(code, format!("{what}: {error}"))
+    }
+
     /// A record that cannot be written as it stands in the request.
     pub(crate) fn invalid(detail: impl Into<String>) -> Self {
+        RecordProblem::refused("invalid_record", detail)
+    }
+
+    /// A record that was not tried.
+    pub(crate) fn refused(code: &'static str, detail: impl Into<String>) -> Self {
         RecordProblem {
-            code: Code::Own("invalid_record"),
+            code: Code::Own(code),
             detail: detail.into(),
             kafka_error: None,
             retryable: false,
             outcome_open: false,
             status: StatusCode::UNPROCESSABLE_ENTITY,
         }
+    }
+}
+
+impl From<ModuleError> for Problem {
+    fn from(error: ModuleError) -> Self {
+        let (status, code) = match &error {
+            ModuleError::TooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "module_too_large"),
+            ModuleError::NotWasm => (StatusCode::UNPROCESSABLE_ENTITY, "not_wasm"),
+            ModuleError::CoreModule => (StatusCode::UNPROCESSABLE_ENTITY, "core_module"),
+            ModuleError::Compile(_) => (StatusCode::UNPROCESSABLE_ENTITY, "not_compiled"),
+            ModuleError::Wasi(_) => (StatusCode::UNPROCESSABLE_ENTITY, "wasi_import"),
+            ModuleError::Import(_) => (StatusCode::UNPROCESSABLE_ENTITY, "unknown_import"),
+            ModuleError::MissingExport(_) => (StatusCode::UNPROCESSABLE_ENTITY, "missing_export"),
+            ModuleError::Export(_) => (StatusCode::UNPROCESSABLE_ENTITY, "unknown_export"),
+            ModuleError::Ambiguous(..) => (StatusCode::UNPROCESSABLE_ENTITY, "ambiguous_exports"),
+            ModuleError::Interface(_) => (StatusCode::UNPROCESSABLE_ENTITY, "wrong_interface"),
+            ModuleError::Describe(_) => (StatusCode::UNPROCESSABLE_ENTITY, "not_described"),
+            ModuleError::Kind { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "wrong_world"),
+            ModuleError::Start(_) => (StatusCode::UNPROCESSABLE_ENTITY, "not_started"),
+        };
+        Problem::new(status, code, error.to_string())
+    }
+}
+
+impl From<DeploymentError> for Problem {
+    fn from(error: DeploymentError) -> Self {
+        match error {
+            DeploymentError::UnknownModule(_) => {
+                Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "unknown_module", error.to_string())
+            }
+            DeploymentError::Module(error) => error.into(),
+            DeploymentError::Field { field, reason } => Problem::field(field, reason),
+            DeploymentError::OrphansState(reason) => {
+                let detail = format!(
+                    "{reason}; delete the processor, and its state with it, before it is deployed like this, or deploy it \
+                     under another name"
+                );
+                Problem::new(StatusCode::CONFLICT, "orphans_state", detail)
+            }
+        }
+    }
+}
+
+impl From<Unusable> for Problem {
+    fn from(error: Unusable) -> Self {
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "plugin_unavailable", error.to_string()).retryable()
     }
 }
 

@@ -410,7 +410,7 @@ impl Gathering {
 }
 
 /// Never zero, so that a record without bytes counts.
-fn size_bytes(record: &Record) -> usize {
+pub(crate) fn size_bytes(record: &Record) -> usize {
     let length = |field: &Option<bytes::Bytes>| field.as_ref().map_or(0, bytes::Bytes::len);
     let headers = record.headers.iter();
     let headers: usize = headers.map(|header| header.key.len() + length(&header.value)).sum();

@@ -5,10 +5,17 @@ mod configs;
 mod consume;
 mod docs;
 mod groups;
+mod modules;
 mod operations;
+mod outgoing;
 mod parameters;
+mod processor_logs;
+mod processor_spec;
+mod processor_status;
+mod processors;
 mod produce;
 mod stream;
+mod topic_plugins;
 mod topics;
 
 use axum::extract::Request;
@@ -24,6 +31,8 @@ use crate::guard;
 use crate::openapi;
 use crate::problem::Problem;
 
+pub(crate) use processor_status::{TaskState, lag};
+
 /// The routes and what the document says of them. A route that is added in any other way is not documented, and a test
 /// finds it.
 pub(crate) fn documented() -> OpenApiRouter<Gateway> {
@@ -36,6 +45,15 @@ pub(crate) fn documented() -> OpenApiRouter<Gateway> {
         routes!(consume::consume, produce::produce, produce::truncate),
         routes!(groups::list),
         routes!(groups::describe, groups::delete),
+        routes!(modules::list, modules::upload),
+        routes!(modules::describe, modules::delete),
+        routes!(processors::list),
+        routes!(processors::describe, processors::deploy, processors::delete),
+        routes!(processors::pause),
+        routes!(processors::resume),
+        routes!(processor_status::status),
+        routes!(processor_logs::logs),
+        routes!(topic_plugins::describe, topic_plugins::bind, topic_plugins::unbind),
         routes!(operations::live),
         routes!(operations::ready),
         routes!(operations::metrics),

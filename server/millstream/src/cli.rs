@@ -42,6 +42,8 @@ pub(crate) enum Verb {
     /// Look at and change configurations.
     #[command(subcommand)]
     Config(commands::config::Verb),
+    /// Build WebAssembly plugins, deploy them, and look at what they do.
+    Wasm(commands::wasm::WasmArgs),
     /// Print a script that completes this command line in a shell.
     Completions { shell: clap_complete::Shell },
 }

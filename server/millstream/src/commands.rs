@@ -3,6 +3,8 @@
 pub(crate) mod cluster;
 pub(crate) mod completions;
 pub(crate) mod config;
+pub(crate) mod duration;
 pub(crate) mod group;
 pub(crate) mod offset_argument;
 pub(crate) mod topic;
+pub(crate) mod wasm;

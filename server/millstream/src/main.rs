@@ -13,6 +13,7 @@ mod serve;
 mod telemetry;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::Parser;
@@ -49,6 +50,7 @@ fn command(cluster: &ClusterArgs, verb: Verb) -> anyhow::Result<()> {
             Verb::Group(verb) => commands::group::run(cluster, verb).await,
             Verb::Cluster(verb) => commands::cluster::run(cluster, verb).await,
             Verb::Config(verb) => commands::config::run(cluster, verb).await,
+            Verb::Wasm(args) => commands::wasm::run(Duration::from_secs(cluster.timeout), args).await,
             Verb::Completions { shell } => commands::completions::run(shell),
             Verb::Serve(_) => unreachable!("serve has a runtime of its own"),
         }
@@ -60,9 +62,14 @@ fn command(cluster: &ClusterArgs, verb: Verb) -> anyhow::Result<()> {
 
 fn fail(error: &anyhow::Error) -> ExitCode {
     output::tell_error(error);
-    let unreachable = error
-        .chain()
-        .filter_map(|cause| cause.downcast_ref::<client::Error>())
-        .any(|error| matches!(error, client::Error::NoBroker { .. } | client::Error::Timeout { .. }));
+    let unreachable = error.chain().any(|cause| {
+        matches!(
+            cause.downcast_ref(),
+            Some(client::Error::NoBroker { .. } | client::Error::Timeout { .. })
+        ) || matches!(
+            cause.downcast_ref(),
+            Some(commands::wasm::HttpError::Connect { .. } | commands::wasm::HttpError::Timeout { .. })
+        )
+    });
     ExitCode::from(if unreachable { EXIT_UNREACHABLE } else { EXIT_FAILED })
 }

@@ -137,16 +137,17 @@ async fn serve(config: NodeConfig) -> anyhow::Result<()> {
             ..client::Options::default()
         },
     );
+    let host = Arc::new(LazyHost::new(data_directory.join(COMPILED_FOLDER)));
     let plugins = Plugins::start(
         broker.broker(),
         PluginsParts {
             client: client.clone(),
-            host: Arc::new(LazyHost::new(data_directory.join(COMPILED_FOLDER))),
+            host: host.clone(),
             data_directory,
         },
     );
     let greeting = greeting(&bootstrap, &doors.http);
-    open.serve_http(doors.http, client);
+    open.serve_http(doors.http, client, plugins.running(), host);
     info!("ready");
     output::tell(&greeting);
     let mut node = Node {
@@ -212,9 +213,17 @@ impl OpenDoors {
         }
     }
 
-    fn serve_http(&mut self, listeners: Vec<TcpListener>, client: Client) {
+    fn serve_http(
+        &mut self,
+        listeners: Vec<TcpListener>,
+        client: Client,
+        plugins: Arc<dyn plugin::RunningPlugins>,
+        host: Arc<dyn plugin::Host>,
+    ) {
         let parts = GatewayParts {
             client,
+            plugins,
+            host,
             build: Build {
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 commit: COMMIT.unwrap_or("unknown").to_owned(),

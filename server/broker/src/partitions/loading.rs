@@ -135,10 +135,11 @@ impl LogDirectories {
             let at = state.find(&partition, topic_id)?;
             let directory = &mut state.directories[at];
             let path = directory.log_directory.create_partition(&partition, topic_id)?;
-            directory.partitions += 1;
             let start = directory.log_directory.start_of(&partition);
             let disk = *directory.log_directory.disk();
-            state.places.insert(partition.clone(), at);
+            if state.places.insert(partition.clone(), at).is_none() {
+                state.directories[at].partitions += 1;
+            }
             (disk, path, start)
         };
         let (log, recovery) = PartitionLog::open(disk, &path, options, start, now)?;
@@ -146,16 +147,22 @@ impl LogDirectories {
         Ok(log)
     }
 
-    /// Sets a deleted partition's folder aside; it is unlinked later, so that those who still read it can end.
-    pub(crate) fn delete(&self, partition: &Arc<Partition>, now: Timestamp) -> Result<(), LogDirectoriesError> {
-        let place = partition.place();
+    /// Sets a deleted partition's folder aside; it is unlinked later, so that those who still read it can end. It need not
+    /// have been opened. Nothing happens where there is none, or where it is of another topic.
+    pub(crate) fn delete(
+        &self,
+        place: &TopicPartition,
+        topic_id: TopicId,
+        now: Timestamp,
+    ) -> Result<(), LogDirectoriesError> {
         let mut state = self.lock();
-        let Some(at) = state.places.remove(&place) else {
+        let Some(at) = state.holder(place, topic_id)? else {
             return Ok(());
         };
+        let opened = state.places.remove(place).is_some();
         let directory = &mut state.directories[at];
-        directory.partitions = directory.partitions.saturating_sub(1);
-        let path = directory.log_directory.delete_partition(&place, unique()?)?;
+        directory.partitions = directory.partitions.saturating_sub(usize::from(opened));
+        let path = directory.log_directory.delete_partition(place, unique()?)?;
         state
             .doomed
             .push((self.due(now), Doomed::Folder { directory: at, path }));
@@ -288,6 +295,16 @@ impl LogDirectories {
 }
 
 impl State {
+    /// The directory that has a folder of that partition of that very topic.
+    fn holder(&self, place: &TopicPartition, topic_id: TopicId) -> Result<Option<usize>, LogDirectoriesError> {
+        for (at, directory) in self.directories.iter().enumerate() {
+            if directory.log_directory.topic_id_of(place)? == Some(topic_id) {
+                return Ok(Some(at));
+            }
+        }
+        Ok(None)
+    }
+
     /// The directory that holds the partition, else the emptiest. A folder of that name that belongs to another topic, of
     /// the same name and long deleted, is set aside.
     fn find(&mut self, partition: &TopicPartition, topic_id: TopicId) -> Result<usize, LogDirectoriesError> {
@@ -333,3 +350,6 @@ fn unique() -> Result<Uuid, LogDirectoriesError> {
     });
     Uuid::from_entropy(draws).ok_or(LogDirectoriesError::Entropy)
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,8 +7,9 @@ use axum::extract::State;
 use axum::http::header::ACCEPT;
 use axum::http::{HeaderMap, HeaderName};
 use axum::response::{IntoResponse, Response};
-use model::PartitionIndex;
 use model::record_batch::Record;
+use model::{PartitionIndex, TopicName};
+use plugin::serde::Part;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
@@ -16,7 +17,8 @@ use utoipa::{IntoParams, ToSchema};
 use super::parameters::{Caller, NamedTopic, Parameters};
 use super::produce::Header;
 use super::stream;
-use crate::format::Format;
+use crate::decoded::show_part;
+use crate::format::{Format, Shown};
 use crate::gateway::Gateway;
 use crate::problem::{Document, Problem};
 use crate::read::{Cursor, From, Reader};
@@ -45,9 +47,10 @@ pub(crate) struct ConsumeParameters {
     wait: Option<u64>,
     /// `next` of an answer, or the id of an event: reads on from there, in place of `from`.
     cursor: Option<String>,
-    /// How to write keys; `text` if nothing is said.
+    /// How to write keys; `text` if nothing is said. A key serde of the topic decodes what is read as `json` or with
+    /// nothing said.
     key_format: Option<Format>,
-    /// How to write values; `json` if nothing is said.
+    /// How to write values; `json` if nothing is said. A value serde of the topic decodes what is read so.
     value_format: Option<Format>,
 }
 
@@ -72,7 +75,7 @@ pub(crate) struct ReadRecord {
     /// Why the key cannot be shown in its format; `key` is then null.
     #[serde(skip_serializing_if = "Option::is_none")]
     key_error: Option<String>,
-    /// The key's bytes, if it cannot be shown in its format.
+    /// The key's bytes, if it cannot be shown in its format: as they are stored, or as a serde gives them.
     #[serde(skip_serializing_if = "Option::is_none")]
     key_base64: Option<String>,
     /// In the value format. JSON is the text as it is stored, every digit of it. Null is a tombstone, unless
@@ -82,23 +85,40 @@ pub(crate) struct ReadRecord {
     /// Why the value cannot be shown in its format; `value` is then null.
     #[serde(skip_serializing_if = "Option::is_none")]
     value_error: Option<String>,
-    /// The value's bytes, if it cannot be shown in its format.
+    /// The value's bytes, if it cannot be shown in its format: as they are stored, or as a serde gives them.
     #[serde(skip_serializing_if = "Option::is_none")]
     value_base64: Option<String>,
     headers: Vec<Header>,
 }
 
-/// How a reader wants keys and values.
+/// How a reader wants keys and values, where it says so.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Formats {
-    key: Format,
-    value: Format,
+    key: Option<Format>,
+    value: Option<Format>,
 }
 
 impl Formats {
-    pub(super) fn show(self, partition: PartitionIndex, record: &Record) -> ReadRecord {
-        let key = self.key.show(record.key.as_deref());
-        let value = self.value.show(record.value.as_deref());
+    /// Records of a topic as its readers see them; all of them go through the topic's plugins at once.
+    pub(super) async fn show(
+        self,
+        gateway: &Gateway,
+        topic: &TopicName,
+        records: &[(PartitionIndex, Record)],
+    ) -> Vec<ReadRecord> {
+        let keys = records.iter().map(|(_, record)| record.key.clone()).collect();
+        let values = records.iter().map(|(_, record)| record.value.clone()).collect();
+        let keys = show_part(&gateway.coders, topic, Part::Key, self.key, keys).await;
+        let values = show_part(&gateway.coders, topic, Part::Value, self.value, values).await;
+        let parts = keys.into_iter().zip(values);
+        let rows = records.iter().zip(parts);
+        rows.map(|((partition, record), (key, value))| ReadRecord::new(*partition, record, key, value))
+            .collect()
+    }
+}
+
+impl ReadRecord {
+    fn new(partition: PartitionIndex, record: &Record, key: Shown, value: Shown) -> Self {
         ReadRecord {
             partition: partition.get(),
             offset: record.offset.get(),
@@ -149,8 +169,8 @@ pub(crate) async fn consume(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let formats = Formats {
-        key: wanted.key_format.unwrap_or(Format::Text),
-        value: wanted.value_format.unwrap_or(Format::Json),
+        key: wanted.key_format,
+        value: wanted.value_format,
     };
     let partition = match wanted
         .partition
@@ -179,16 +199,14 @@ pub(crate) async fn consume(
     let (limit, wait) = wanted.bounds()?;
     let start = reader.resolve(partition, &wanted.from()?).await?;
     let gathered = reader.gather(start, limit, wait).await?;
-    let records = gathered.records.iter();
-    let records = records.map(|(partition, record)| formats.show(*partition, record));
     let answer = Records {
-        records: records.collect(),
+        records: formats.show(&gateway, &topic, &gathered.records).await,
         next: gathered.next.text(),
     };
     Ok(Json(answer).into_response())
 }
 
-fn wants_stream(headers: &HeaderMap) -> bool {
+pub(super) fn wants_stream(headers: &HeaderMap) -> bool {
     let accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
     accepted.flat_map(|value| value.split(',')).any(|kind| {
         kind.split(';')

@@ -8,6 +8,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::gateway::{Gateway, Readiness};
+use crate::metrics::Metrics;
 use crate::problem::{Document, Problem};
 
 const PROMETHEUS_TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -61,5 +62,5 @@ pub(crate) async fn ready(State(gateway): State<Gateway>) -> Result<Json<Health>
     responses((status = 200, description = "Metrics", body = String, content_type = "text/plain"))
 )]
 pub(crate) async fn metrics(State(gateway): State<Gateway>) -> ([(HeaderName, &'static str); 1], String) {
-    ([(CONTENT_TYPE, PROMETHEUS_TEXT)], gateway.metrics.text())
+    ([(CONTENT_TYPE, PROMETHEUS_TEXT)], Metrics::page(&gateway))
 }

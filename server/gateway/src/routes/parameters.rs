@@ -5,6 +5,7 @@ use axum::http::StatusCode;
 use axum::http::request::Parts;
 use client::CallContext;
 use model::{GroupId, TopicName};
+use plugin::{Digest, ProcessorName};
 use serde::de::DeserializeOwned;
 
 use crate::gateway::Gateway;
@@ -44,6 +45,39 @@ impl FromRequestParts<Gateway> for NamedTopic {
     async fn from_request_parts(parts: &mut Parts, gateway: &Gateway) -> Result<Self, Problem> {
         let Named(name) = Named::from_request_parts(parts, gateway).await?;
         topic_name(&name).map(NamedTopic)
+    }
+}
+
+/// The processor that the path names.
+pub(crate) struct NamedProcessor(pub(crate) ProcessorName);
+
+impl FromRequestParts<Gateway> for NamedProcessor {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, gateway: &Gateway) -> Result<Self, Problem> {
+        let Named(name) = Named::from_request_parts(parts, gateway).await?;
+        let name = ProcessorName::new(name);
+        name.map(NamedProcessor).map_err(|error| {
+            let status = StatusCode::UNPROCESSABLE_ENTITY;
+            Problem::new(status, "invalid_processor_name", error.to_string())
+        })
+    }
+}
+
+/// The module that the path names by its digest.
+pub(crate) struct NamedModule(pub(crate) Digest);
+
+impl FromRequestParts<Gateway> for NamedModule {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, gateway: &Gateway) -> Result<Self, Problem> {
+        let Named(digest) = Named::from_request_parts(parts, gateway).await?;
+        digest
+            .parse()
+            .map(NamedModule)
+            .map_err(|error: plugin::host::DigestError| {
+                Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_digest", error.to_string())
+            })
     }
 }
 

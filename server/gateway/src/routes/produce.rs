@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 
+use super::outgoing::Outgoing;
 use super::parameters::{Caller, NamedTopic, Parameters};
 use crate::bodies::{RecordsBody, SmallBody, at_most};
 use crate::format::Format;
@@ -32,10 +33,11 @@ const PARTITIONS_MAX: usize = 10_000;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ProduceParameters {
-    /// How keys are written; `text` if nothing is said.
-    key_format: Option<Format>,
-    /// How values are written; `json` if nothing is said.
-    value_format: Option<Format>,
+    /// How keys are written; `text` if nothing is said. A key serde of the topic encodes what is `json`, and what has no
+    /// format, which then is JSON, too.
+    pub(super) key_format: Option<Format>,
+    /// How values are written; `json` if nothing is said, which a value serde of the topic encodes.
+    pub(super) value_format: Option<Format>,
 }
 
 /// Records to be written.
@@ -63,7 +65,8 @@ pub(crate) struct NewRecord<'a> {
     #[serde(default, deserialize_with = "at_most::<_, _, HEADERS_MAX>")]
     #[schema(max_items = 1000)]
     headers: Vec<Header>,
-    /// Without it, chosen by the key as Kafka's Java client does, or spread where there is no key.
+    /// Without it, chosen by the topic's partitioner, else by the key as Kafka's Java client does, or spread where there is
+    /// no key.
     #[schema(minimum = 0)]
     partition: Option<i32>,
     /// Milliseconds since 1970; without it, now.
@@ -156,11 +159,14 @@ pub(crate) struct TruncatedPartition {
 )]
 pub(crate) async fn produce(
     State(gateway): State<Gateway>,
+    Caller(context): Caller,
     NamedTopic(topic): NamedTopic,
     Parameters(formats): Parameters<ProduceParameters>,
     body: RecordsBody,
 ) -> Result<(StatusCode, Json<Produced>), Problem> {
-    let read = read_records(&body, &formats)?;
+    let outgoing = Outgoing::new(&gateway, &context, &topic, &formats);
+    let mut read = read_records(&body, outgoing.key_format, outgoing.value_format)?;
+    outgoing.finish(&mut read).await?;
     let mut sent = Vec::with_capacity(read.len());
     let mut outcomes: Vec<Option<Result<client::Acknowledged, RecordProblem>>> = Vec::with_capacity(read.len());
     for record in read {
@@ -169,7 +175,7 @@ pub(crate) async fn produce(
                 sent.push(record);
                 outcomes.push(None);
             }
-            Err(detail) => outcomes.push(Some(Err(RecordProblem::invalid(detail)))),
+            Err(problem) => outcomes.push(Some(Err(problem))),
         }
     }
     let mut sent = if sent.is_empty() {
@@ -186,10 +192,9 @@ pub(crate) async fn produce(
 /// The records of a body, or what is wrong with each.
 fn read_records(
     body: &RecordsBody,
-    formats: &ProduceParameters,
-) -> Result<Vec<Result<ProduceRecord, String>>, Problem> {
-    let key_format = formats.key_format.unwrap_or(Format::Text);
-    let value_format = formats.value_format.unwrap_or(Format::Json);
+    key_format: Format,
+    value_format: Format,
+) -> Result<Vec<Result<ProduceRecord, RecordProblem>>, Problem> {
     let wanted: Produce<'_> = body.parse()?;
     if wanted.records.is_empty() {
         return Err(Problem::invalid("`records` has at least one record"));
@@ -204,7 +209,8 @@ fn read_records(
             let detail = format!("the records of a request have {REQUEST_HEADERS_MAX} headers at most in all");
             return Err(Problem::invalid(detail));
         }
-        read.push(record.read(&body.bytes, key_format, value_format));
+        let record = record.read(&body.bytes, key_format, value_format);
+        read.push(record.map_err(RecordProblem::invalid));
     }
     Ok(read)
 }

@@ -21,7 +21,7 @@ use bytes::Bytes;
 use client::{Chunk, Tail};
 use futures_util::stream::unfold;
 use model::record_batch::Record;
-use model::{Offset, PartitionIndex};
+use model::{Offset, PartitionIndex, TopicName};
 use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::{Instant, timeout_at};
@@ -29,13 +29,15 @@ use tokio::time::{Instant, timeout_at};
 use super::consume::Formats;
 use crate::gateway::Gateway;
 use crate::problem::Problem;
-use crate::read::{Cursor, Reader};
+use crate::read::{Cursor, Reader, size_bytes};
 use crate::server::stopped;
 
 /// How long nothing may come before a ping says that the stream lives.
 const PING_AFTER: Duration = Duration::from_secs(15);
-/// How much of a chunk is written at a time.
+/// How much of a chunk is written at a time, as it is stored.
 const PIECE_BYTES: usize = 64 * 1024;
+/// What an event has beside the record's own bytes, about.
+const RECORD_BYTES_MIN: usize = 128;
 /// About how many records one fetch is sized for.
 const FETCH_RECORDS: usize = 128;
 /// How long the leader holds a poll.
@@ -47,8 +49,9 @@ pub(super) async fn open(reader: &Reader<'_>, start: Cursor, formats: Formats) -
     let open = Open::new(reader.gateway.clone())?;
     let tail = reader.tail(&start, FETCH_RECORDS, POLL_WAIT).await?;
     let stream = Stream {
-        _open: open,
+        open,
         stop: reader.gateway.stop.clone(),
+        topic: reader.topic.clone(),
         tail,
         formats,
         ends: BTreeMap::new(),
@@ -61,22 +64,26 @@ pub(super) async fn open(reader: &Reader<'_>, start: Cursor, formats: Formats) -
         let piece = stream.next_piece().await?;
         Some((Ok::<_, Infallible>(piece), stream))
     });
-    let mut response = Body::from_stream(pieces).into_response();
+    Ok(event_headers(Body::from_stream(pieces).into_response()))
+}
+
+/// Says that the answer is a stream of events, and that nobody on its way is to hold it back.
+pub(super) fn event_headers(mut response: Response) -> Response {
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
     headers.insert(X_ACCEL_BUFFERING, HeaderValue::from_static("no"));
-    Ok(response)
+    response
 }
 
 /// The stream's place among those that may be open; counted while it is.
-struct Open {
+pub(super) struct Open {
     gateway: Gateway,
     _place: OwnedSemaphorePermit,
 }
 
 impl Open {
-    fn new(gateway: Gateway) -> Result<Self, Problem> {
+    pub(super) fn new(gateway: Gateway) -> Result<Self, Problem> {
         let place = gateway.streams.clone().try_acquire_owned().map_err(|_| {
             let detail = "as many event streams are open as may be";
             Problem::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", detail).retryable()
@@ -93,8 +100,9 @@ impl Drop for Open {
 }
 
 struct Stream {
-    _open: Open,
+    open: Open,
     stop: watch::Receiver<bool>,
+    topic: TopicName,
     tail: Tail,
     formats: Formats,
     /// The end of each partition, as far as it was told.
@@ -117,7 +125,7 @@ impl Stream {
     /// Some whole events; `None` when the stream is over.
     async fn next_piece(&mut self) -> Option<Bytes> {
         loop {
-            if let Some(piece) = self.write_waiting() {
+            if let Some(piece) = self.write_waiting().await {
                 self.next_ping = Instant::now() + PING_AFTER;
                 return Some(piece);
             }
@@ -149,15 +157,24 @@ impl Stream {
         }
     }
 
-    fn write_waiting(&mut self) -> Option<Bytes> {
+    async fn write_waiting(&mut self) -> Option<Bytes> {
         let (index, mut records, after) = self.waiting.take()?;
-        let mut text = String::new();
-        while text.len() < PIECE_BYTES {
+        let mut piece = Vec::new();
+        let mut bytes = 0;
+        while bytes < PIECE_BYTES {
             let Some(record) = records.next() else { break };
-            let next = records.as_slice().first().map_or(after, |_| record.offset.plus(1));
+            bytes += RECORD_BYTES_MIN + size_bytes(&record);
+            piece.push((index, record));
+        }
+        let after_piece = records.as_slice().first().map_or(after, |record| record.offset);
+        let shown = self.formats.show(&self.open.gateway, &self.topic, &piece).await;
+        let mut text = String::new();
+        for (place, shown) in shown.iter().enumerate() {
+            let next = piece
+                .get(place + 1)
+                .map_or(after_piece, |_| piece[place].1.offset.plus(1));
             self.cursor.positions.insert(index, next);
-            let shown = self.formats.show(index, &record);
-            let data = serde_json::to_string(&shown).expect("a record that was read is plain data");
+            let data = serde_json::to_string(shown).expect("a record that was read is plain data");
             write_event(&mut text, Some(&self.cursor.text()), "record", &data);
         }
         if !records.as_slice().is_empty() {
@@ -185,7 +202,7 @@ impl Stream {
 }
 
 /// Stored JSON may have line breaks between its tokens; an event has a line of data for each.
-fn write_event(text: &mut String, id: Option<&str>, event: &str, data: &str) {
+pub(super) fn write_event(text: &mut String, id: Option<&str>, event: &str, data: &str) {
     if let Some(id) = id {
         let _ = writeln!(text, "id: {id}");
     }

@@ -1,5 +1,8 @@
 //! The router against its document, and what every answer has in common.
 
+mod coded_records;
+mod deployments;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,10 +14,13 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 use crate::fake_node::{FakeNode, NODE_ID};
+use crate::fake_plugins::FakePlugins;
+use crate::format::Format;
 use crate::{Build, GatewayParts, Limits, Readiness};
 
 struct Door {
     node: Arc<FakeNode>,
+    plugins: Arc<FakePlugins>,
     port: u16,
     readiness: watch::Sender<Readiness>,
     stop: watch::Sender<bool>,
@@ -28,7 +34,10 @@ impl Door {
         let port = listener.local_addr().unwrap().port();
         let (readiness, ready) = watch::channel(Readiness::Starting("the test".into()));
         let (stop, stopped) = watch::channel(false);
+        let plugins = FakePlugins::of(node.clone());
         let parts = GatewayParts {
+            plugins: plugins.clone(),
+            host: plugins.clone(),
             client: Client::in_process(node.clone(), BrokerId::new(NODE_ID), Options::default()),
             build: Build {
                 version: "1".into(),
@@ -41,6 +50,7 @@ impl Door {
         let serving = tokio::spawn(crate::serve(vec![listener], parts, stopped));
         Door {
             node,
+            plugins,
             port,
             readiness,
             stop,
@@ -75,11 +85,15 @@ impl Door {
         (status, body)
     }
 
-    /// A stream of events, behind the answer's headers.
     async fn stream(&self, target: &str, headers: &str) -> TcpStream {
+        self.events(&format!("/api/v1/topics/{target}"), headers).await
+    }
+
+    /// A stream of events, behind the answer's headers.
+    async fn events(&self, target: &str, headers: &str) -> TcpStream {
         let mut stream = self.connect().await;
         let text = format!(
-            "GET /api/v1/topics/{target} HTTP/1.1\r\nHost: localhost:{}\r\nAccept: text/event-stream\r\n{headers}\r\n",
+            "GET {target} HTTP/1.1\r\nHost: localhost:{}\r\nAccept: text/event-stream\r\n{headers}\r\n",
             self.port
         );
         stream.write_all(text.as_bytes()).await.unwrap();
@@ -174,7 +188,7 @@ async fn every_change_wants_a_content_type_that_no_page_can_send_unasked() {
 #[tokio::test]
 async fn what_the_node_does_not_serve_is_a_problem_with_kafkas_word_for_it() {
     let door = Door::open(Limits::default()).await;
-    let (status, head, body) = door.call("GET", "/api/v1/cluster", "", "").await;
+    let (status, head, body) = door.call("GET", "/api/v1/groups", "", "").await;
     assert_eq!(status, 501, "{body}");
     assert!(head.contains("content-type: application/problem+json"), "{head}");
     let problem: serde_json::Value = serde_json::from_str(&body).unwrap();

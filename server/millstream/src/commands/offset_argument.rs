@@ -6,6 +6,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use client::Start;
 use model::{Offset, Timestamp};
 
+use super::duration::duration_ms;
+
 /// Where to begin, or to put an offset.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum OffsetArgument {
@@ -79,23 +81,6 @@ impl OffsetArgument {
             }
         }
     }
-}
-
-/// `90s`, `15m`, `2h`, `7d`; without a unit, milliseconds.
-fn duration_ms(text: &str) -> Option<i64> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    if !digits.starts_with(|c: char| c.is_ascii_digit()) {
-        return None;
-    }
-    let unit = match &text[digits.len()..] {
-        "" | "ms" => 1,
-        "s" => 1_000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        "d" => 86_400_000,
-        _ => return None,
-    };
-    digits.parse::<i64>().ok()?.checked_mul(unit)
 }
 
 #[cfg(test)]

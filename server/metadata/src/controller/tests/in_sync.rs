@@ -163,3 +163,38 @@ fn leadership_goes_down_the_replicas_and_waits_for_an_eligible_one() {
         "leader Some(1) isr [1] elr [2] last [] Recovered epochs 4 4"
     );
 }
+
+/// The bytes are those that Apache Kafka 4.4.0's controller wrote for the same request, but for the topic's id.
+#[test]
+fn an_unclean_leader_tells_that_it_has_recovered() {
+    let mut cluster = Cluster::with_brokers(1);
+    cluster.create(vec![topic("t", 1, 1)]);
+    cluster.pass(9_000);
+    cluster.register(&registration(0, 2)).unwrap();
+    cluster.heartbeat(&cluster.alive(0)).unwrap();
+    let still = PartitionData {
+        leader_recovery_state: 1,
+        ..proposal(&cluster, &[0])
+    };
+    let at = cluster.log.len();
+    assert_eq!(propose(&mut cluster, 0, still), ErrorCode::None);
+    assert_eq!(cluster.log.len(), at);
+
+    let recovered = proposal(&cluster, &[0]);
+    assert_eq!(propose(&mut cluster, 0, recovered), ErrorCode::None);
+    assert_eq!(
+        cluster.state("t", 0),
+        "leader Some(0) isr [0] elr [] last [] Recovered epochs 2 3"
+    );
+    let [record] = &cluster.log[at..] else {
+        panic!("one record")
+    };
+    let id = cluster.image().topics.by_name("t").unwrap().id;
+    let wanted = [&[1, 5, 2, 0, 0, 0, 0][..], id.as_bytes(), &[1, 5, 1, 0]].concat();
+    assert_eq!(seal(record.clone(), MetadataVersion::LATEST).unwrap().bytes, wanted);
+    let again = PartitionData {
+        leader_recovery_state: 1,
+        ..proposal(&cluster, &[0])
+    };
+    assert_eq!(propose(&mut cluster, 0, again), ErrorCode::InvalidRequest);
+}

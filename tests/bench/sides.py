@@ -1,0 +1,125 @@
+"""The brokers that are compared, each in a fresh directory, and how long one takes from its start to its first answer.
+
+All run with their defaults, but for the wait before a group's first assignment, which would only lengthen the run.
+"""
+
+import dataclasses
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+import pathlib
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "harness"))
+import server as harness  # noqa: E402
+
+import measure  # noqa: E402
+
+SETTINGS = {"group.initial.rebalance.delay.ms": "0"}
+READY_SECONDS_MAX = 120
+ASK_AGAIN_SECONDS = 0.001
+
+
+@dataclasses.dataclass(frozen=True)
+class Side:
+    key: str
+    title: str
+    settings: tuple = ()
+
+    @property
+    def ours(self):
+        return self.key != KAFKA
+
+
+KAFKA = "kafka"
+SIDES = (
+    Side("fsync", "Millstream, fsync"),
+    Side("replicated", "Millstream, replicated", (("millstream.acks.durability", "replicated"),)),
+    Side(KAFKA, "Kafka, page cache"),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Ready:
+    """Milliseconds from the process's beginning to the first success at a door; `http` only where there is one."""
+
+    kafka_ms: float
+    http_ms: float | None
+
+
+class TimedMillstream(harness.Millstream):
+    """An empty directory is formatted by the start itself, so that belongs to the time."""
+
+    def start(self):
+        self.began = measure.now()
+        return super().start()
+
+    def wait_ready(self):
+        self.ready = first_answers(self, self.began)
+
+    def ended(self):
+        return self.process.poll() is not None
+
+
+class TimedKafka(harness.Kafka):
+    """The directory is formatted before by Kafka's own tool; the start finds it empty but for that."""
+
+    def start(self):
+        settings = [f"{key}={value}" for key, value in self.settings.items()]
+        script, port, directory = str(self.script), str(self.port), str(self.directory)
+        subprocess.run([script, "format", port, directory, *settings], check=True)
+        subprocess.run([script, "start", port, directory, *settings], check=True, env={**os.environ, "NO_WAIT": "1"})
+        self.ready = first_answers(self, measure.started_at(self.process_id()))
+        return self
+
+    def ended(self):
+        return not os.path.exists(f"/proc/{self.process_id()}")
+
+
+def start(side, directory):
+    """A running server of that side, with `ready`."""
+    kind = TimedMillstream if side.ours else TimedKafka
+    server = kind(directory)
+    server.settings = {**SETTINGS, **dict(side.settings)}
+    try:
+        return server.start()
+    except BaseException:
+        server.kill()
+        raise
+
+
+def first_answers(server, began):
+    """Asks both doors at once, each until it answers."""
+    found = {}
+
+    def ask(name, holds):
+        deadline = time.monotonic() + READY_SECONDS_MAX
+        while not holds():
+            if server.ended() or time.monotonic() > deadline:
+                return
+            time.sleep(ASK_AGAIN_SECONDS)
+        found[name] = (measure.now() - began) * 1000
+
+    doors = {"kafka_ms": lambda: harness.answers("127.0.0.1", server.port)}
+    if server.http is not None:
+        doors["http_ms"] = lambda: healthy(server.http_port)
+    askers = [threading.Thread(target=ask, args=door) for door in doors.items()]
+    for asker in askers:
+        asker.start()
+    for asker in askers:
+        asker.join()
+    if len(found) < len(doors):
+        raise harness.ServerError(f"{server.name} did not become ready:\n{server.log_tail()}")
+    return Ready(found["kafka_ms"], found.get("http_ms"))
+
+
+def healthy(port):
+    request = f"GET /health/ready HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nconnection: close\r\n\r\n"
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+            connection.sendall(request.encode())
+            return connection.makefile("rb").readline().split()[1:2] == [b"200"]
+    except OSError:
+        return False
