@@ -21,6 +21,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "harness
 import server as harness  # noqa: E402
 
 harness.use_venv()
+import acknowledged  # noqa: E402
 from confluent_kafka import Consumer, Producer, TopicPartition  # noqa: E402
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic  # noqa: E402
 
@@ -34,7 +35,7 @@ START = 1_700_000_040_000
 
 
 def plugins_folder():
-    named = os.environ.get("MILLSTREAM_PLUGINS")
+    named = os.environ.get("PLUGINS_FOLDER")
     return pathlib.Path(named) if named else harness.ROOT / "target" / "plugins"
 
 
@@ -45,11 +46,16 @@ class Node:
         self.server = harness.Millstream(directory)
         self.server.start()
         self.created = set()
-        self.admin = AdminClient({"bootstrap.servers": self.server.bootstrap})
-        self.producer = Producer({"bootstrap.servers": self.server.bootstrap, "acks": "all", "linger.ms": 2})
+        self.admin = AdminClient({"bootstrap.servers": self.server.bootstrap, "logger": acknowledged.quiet_logger()})
+        self.connect()
         compacted = {"cleanup.policy": "compact"}
         self.create(MODULES_TOPIC, 1, compacted)
         self.create(DEPLOYMENTS_TOPIC, 1, compacted)
+
+    def connect(self):
+        self.producer = Producer(
+            {"bootstrap.servers": self.server.bootstrap, "acks": "all", "linger.ms": 2, "logger": acknowledged.quiet_logger()}
+        )
 
     @property
     def stores(self):
@@ -60,7 +66,9 @@ class Node:
         return self.server.data_directory / "modules"
 
     def create(self, topic, partitions, configs=None):
-        new = NewTopic(topic, num_partitions=partitions, replication_factor=1, config=configs or {})
+        # Rows have event times of long ago, which retention goes by.
+        configs = {"retention.ms": "-1", **(configs or {})}
+        new = NewTopic(topic, num_partitions=partitions, replication_factor=1, config=configs)
         self.admin.create_topics([new])[topic].result(WAIT_SECONDS)
         self.created.add(topic)
 
@@ -113,7 +121,8 @@ class Node:
 
     def read(self, topic, partitions=1):
         """Everything in a topic."""
-        consumer = Consumer({"bootstrap.servers": self.server.bootstrap, "group.id": "reader", "enable.auto.commit": False})
+        settings = {"group.id": "reader", "enable.auto.commit": False, "logger": acknowledged.quiet_logger()}
+        consumer = Consumer({"bootstrap.servers": self.server.bootstrap, **settings})
         found = []
         try:
             for partition in range(partitions):
@@ -352,6 +361,7 @@ def partitions_that_are_added_get_tasks(node):
     node.send("l-in", [("k", "1")])
     node.await_latest("l-out", {("k", START): 1})
     node.admin.create_partitions([NewPartitions("l-in", 3)])["l-in"].result(WAIT_SECONDS)
+    node.connect()
     node.send("l-in", [("m", "1")] * 2, partition=2)
     node.await_latest("l-out", {("k", START): 1, ("m", START): 2})
     node.server.stop()

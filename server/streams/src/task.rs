@@ -147,11 +147,13 @@ impl Task {
         });
     }
 
-    /// The commits so far are in the changelog, which ends at `changelog_end`.
+    /// All commits so far are in the changelog, which ends at `changelog_end`. The store is told of the last one's progress,
+    /// so that it is a whole beginning of the changelog.
     ///
     /// # Errors
     /// If the local store cannot write; the task is then to be restored.
     pub fn on_committed(&mut self, changelog_end: Offset) -> Result<(), StoreError> {
+        self.store.apply(&[self.progress_record()])?;
         self.store.committed(changelog_end)
     }
 
@@ -274,6 +276,13 @@ impl Task {
     fn stop(&mut self, reason: String, effects: &mut Vec<Effect>) {
         self.state = TaskState::Stopped { reason: reason.clone() };
         effects.push(Effect::Stop { reason });
+    }
+
+    fn progress_record(&self) -> ChangelogRecord {
+        ChangelogRecord {
+            key: ChangelogKey::Progress.encode(),
+            value: Some(self.progress().encode()),
+        }
     }
 
     fn progress(&self) -> Progress {

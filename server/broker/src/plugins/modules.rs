@@ -15,6 +15,7 @@ use plugin::deployment::{ModuleRecord, PLUGINS_TOPIC, PluginsKey, RecordError, d
 use plugin::running::DeploymentError;
 use plugin::{Digest, Host, Module, ModuleError, ModuleInfo};
 use sha2::{Digest as _, Sha256};
+use tokio::sync::watch;
 use tracing::{info, warn};
 
 use super::follower::Follower;
@@ -28,6 +29,8 @@ pub(crate) struct Modules {
     known: RwLock<BTreeMap<Digest, Known>>,
     reading: Mutex<Reading>,
     followed: AtomicI64,
+    /// Changes when modules come or go.
+    changes: watch::Sender<()>,
 }
 
 struct Known {
@@ -65,11 +68,17 @@ impl Modules {
             }),
             folder,
             followed: AtomicI64::new(0),
+            changes: watch::Sender::new(()),
         }
     }
 
     pub(super) fn followed_to(&self) -> Offset {
         Offset::new(self.followed.load(Ordering::Acquire))
+    }
+
+    /// Changes when modules come or go.
+    pub(crate) fn changes(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
     }
 
     pub(super) fn infos(&self) -> Vec<ModuleInfo> {
@@ -252,6 +261,8 @@ impl Follower for Modules {
                 warn!(%error, "files of modules that are gone not removed");
             }
         }
+        drop(reading);
+        self.changes.send_replace(());
     }
 
     fn followed(&self, next: Offset) {

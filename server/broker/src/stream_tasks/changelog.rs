@@ -17,6 +17,13 @@ const INPUT_TOPIC_ID: &str = "input.topic.id";
 const ACKS_ALL: i16 = -1;
 const APPEND_WAIT_MS: i32 = 15_000;
 
+/// Which topics a task is about: topics of the same names that are made later are others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ids {
+    pub(super) changelog: TopicId,
+    pub(super) input: TopicId,
+}
+
 /// A batch that is not in the changelog, or not known to be.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum AppendError {
@@ -40,13 +47,11 @@ pub(super) async fn append(
     client: &Client,
     context: &CallContext,
     partition: &TopicPartition,
-    input: TopicId,
+    ids: Ids,
     now: Timestamp,
     records: &[ChangelogRecord],
 ) -> Result<Offset, AppendError> {
-    let batch = batch(input, now, records).map_err(|error| AppendError::Batch(partition.clone(), error))?;
-    let topic = client.topic(context, &partition.topic).await;
-    let topic = topic.map_err(|error| AppendError::Call(partition.clone(), error))?;
+    let batch = batch(ids.input, now, records).map_err(|error| AppendError::Batch(partition.clone(), error))?;
     let data = PartitionProduceData {
         index: partition.partition.get(),
         records: Some(batch),
@@ -57,7 +62,7 @@ pub(super) async fn append(
         timeout_ms: APPEND_WAIT_MS,
         topic_data: vec![TopicProduceData {
             name: Text::from(partition.topic.as_str()),
-            topic_id: topic.id,
+            topic_id: ids.changelog,
             partition_data: vec![data],
             ..TopicProduceData::default()
         }],

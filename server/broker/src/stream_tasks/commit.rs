@@ -61,14 +61,7 @@ impl Job {
     pub(super) async fn append(&self, records: &[ChangelogRecord]) -> Result<Offset, Halt> {
         let parts = &self.parts;
         let now = parts.broker.clock().now();
-        let appended = changelog::append(
-            &parts.client,
-            &parts.context,
-            &self.changelog,
-            self.input_id,
-            now,
-            records,
-        );
+        let appended = changelog::append(&parts.client, &parts.context, &self.changelog, self.ids, now, records);
         appended.await.map_err(|error| Halt::Again(describe(&error)))
     }
 

@@ -19,6 +19,8 @@ use plugin::ProcessorName;
 use streams::{ChangelogRecord, ScanLimit, Store, StoreError};
 use tracing::{info, warn};
 
+use super::changelog::Ids;
+
 /// Where the store says how far it goes and what of; no key of a changelog begins so.
 const META: &[u8] = &[0xff];
 /// What the keys of panes begin with: below them is only the progress record.
@@ -50,13 +52,6 @@ impl Default for StoresSettings {
     }
 }
 
-/// What a store is a cache of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Identity {
-    pub(super) changelog: TopicId,
-    pub(super) input: TopicId,
-}
-
 /// All stores of this node.
 pub(crate) struct Stores {
     folder: PathBuf,
@@ -78,16 +73,16 @@ impl Stores {
         &self,
         name: &ProcessorName,
         partition: PartitionIndex,
-        identity: Identity,
+        ids: Ids,
     ) -> Result<LocalStore, StoreError> {
         let database = self.database()?;
         let keyspace = self.keyspace(&database, name, partition)?;
-        let store = LocalStore::of(database, keyspace, identity)?;
-        if store.is_of(identity)? {
+        let store = LocalStore::of(database, keyspace, ids)?;
+        if store.is_of(ids)? {
             return Ok(store);
         }
         drop(store);
-        self.anew(name, partition, identity)
+        self.anew(name, partition, ids)
     }
 
     /// The same, but empty.
@@ -95,13 +90,13 @@ impl Stores {
         &self,
         name: &ProcessorName,
         partition: PartitionIndex,
-        identity: Identity,
+        ids: Ids,
     ) -> Result<LocalStore, StoreError> {
         let database = self.database()?;
         let keyspace = self.keyspace(&database, name, partition)?;
         database.delete_keyspace(keyspace).map_err(failed)?;
         let keyspace = self.keyspace(&database, name, partition)?;
-        LocalStore::of(database, keyspace, identity)
+        LocalStore::of(database, keyspace, ids)
     }
 
     /// Removes the stores of all processors that are not among these.
@@ -191,7 +186,7 @@ fn failed(error: impl std::error::Error + Send + Sync + 'static) -> StoreError {
 pub(super) struct LocalStore {
     database: Database,
     keyspace: Keyspace,
-    identity: Identity,
+    ids: Ids,
     /// The changelog's end when the store was last written; `None` for a new one.
     end: Option<Offset>,
     /// What has been applied and is not in the changelog yet.
@@ -202,23 +197,23 @@ pub(super) struct LocalStore {
 }
 
 impl LocalStore {
-    fn of(database: Database, keyspace: Keyspace, identity: Identity) -> Result<Self, StoreError> {
+    fn of(database: Database, keyspace: Keyspace, ids: Ids) -> Result<Self, StoreError> {
         let meta = keyspace.get(META).map_err(failed)?;
         Ok(LocalStore {
             end: meta.and_then(|meta| read_meta(&meta)).map(|(_, end)| end),
             database,
             keyspace,
-            identity,
+            ids,
             pending: BTreeMap::new(),
             empty_below: RefCell::new(PANES.to_vec()),
         })
     }
 
     /// Whether it is empty or a cache of these topics.
-    fn is_of(&self, identity: Identity) -> Result<bool, StoreError> {
+    fn is_of(&self, ids: Ids) -> Result<bool, StoreError> {
         let meta = self.keyspace.get(META).map_err(failed)?;
         Ok(match meta {
-            Some(meta) => read_meta(&meta).is_some_and(|(found, _)| found == identity),
+            Some(meta) => read_meta(&meta).is_some_and(|(found, _)| found == ids),
             None => self.keyspace.is_empty().map_err(failed)?,
         })
     }
@@ -322,7 +317,7 @@ impl Store for LocalStore {
                 None => batch.remove(&self.keyspace, &key[..]),
             }
         }
-        batch.insert(&self.keyspace, META, &meta(self.identity, changelog_end)[..]);
+        batch.insert(&self.keyspace, META, &meta(self.ids, changelog_end)[..]);
         batch.commit().map_err(failed)?;
         self.pending.clear();
         self.end = Some(changelog_end);
@@ -330,26 +325,26 @@ impl Store for LocalStore {
     }
 }
 
-fn meta(identity: Identity, end: Offset) -> Bytes {
+fn meta(ids: Ids, end: Offset) -> Bytes {
     let mut bytes = BytesMut::new();
-    bytes.put_slice(identity.changelog.as_bytes());
-    bytes.put_slice(identity.input.as_bytes());
+    bytes.put_slice(ids.changelog.as_bytes());
+    bytes.put_slice(ids.input.as_bytes());
     bytes.put_i64(end.get());
     bytes.freeze()
 }
 
-fn read_meta(mut bytes: &[u8]) -> Option<(Identity, Offset)> {
+fn read_meta(mut bytes: &[u8]) -> Option<(Ids, Offset)> {
     let mut id = || {
         let mut id = [0; 16];
         bytes.try_copy_to_slice(&mut id).ok()?;
         Some(TopicId::from_bytes(id))
     };
-    let identity = Identity {
+    let ids = Ids {
         changelog: id()?,
         input: id()?,
     };
     let end = Offset::from_wire(bytes.try_get_i64().ok()?)?;
-    bytes.is_empty().then_some((identity, end))
+    bytes.is_empty().then_some((ids, end))
 }
 
 #[cfg(test)]

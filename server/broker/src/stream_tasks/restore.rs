@@ -4,10 +4,12 @@
 //! record of the changelog, before any row is read. So a crash between the two changes nothing, and `latest` is the end of
 //! the input as it was when the processor was deployed.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use client::{Error, FetchLimits, Isolation, Start};
 use model::record_batch::Record;
-use model::{ErrorCode, Offset, TopicId, TopicPartition};
+use model::{ErrorCode, Offset, TopicPartition};
 use plugin::deployment::From;
 use plugin::descriptor;
 use plugin::logs::Level;
@@ -16,13 +18,16 @@ use plugin::{InstanceLimits, InstanceSettings, WindowAggregator};
 use streams::changelog::{ChangelogKey, Progress};
 use streams::task::Counters;
 use streams::{ChangelogRecord, Restoration, RestoreError, Store, StoreError, Task, TaskEpoch, TaskOptions};
+use tokio::time::{Instant, timeout_at};
 
 use super::changelog;
-use super::local_store::{Identity, LocalStore};
+use super::local_store::LocalStore;
 use super::run::{Halt, Job};
 use crate::errors::describe;
 use crate::plugins::task_options;
 
+/// How long a task waits for its module to be known before it backs off.
+const MODULE_WAIT_MAX: Duration = Duration::from_secs(2);
 /// What one fetch of the changelog may bring.
 const FETCH_BYTES_MAX: usize = 4 << 20;
 
@@ -38,13 +43,13 @@ struct Replay {
 impl Job {
     /// The task as its changelog left it, with its first record written if there was none.
     pub(super) async fn restore(&self) -> Result<Task, Halt> {
-        let changelog_id = self.changelog_topic().await?;
+        self.changelog_topic().await?;
         let aggregator = self.aggregator().await?;
         let options = self.options()?;
-        let (store, from, end) = self.store(changelog_id).await?;
+        let (store, from, end) = self.store().await?;
         let replay = self.replay(options.clone(), store, from, end).await?;
         if let Some(named) = &replay.named
-            && !changelog::is_of(named, self.input_id)
+            && !changelog::is_of(named, self.ids.input)
         {
             return Err(Halt::Stop(format!(
                 "topic {} was deleted and made anew, and the state belongs to the one before: delete the processor and \
@@ -63,14 +68,16 @@ impl Job {
         restoration.finish(aggregator).map_err(halt)
     }
 
-    /// The id of the changelog topic, which gets as many partitions as the input has.
-    async fn changelog_topic(&self) -> Result<TopicId, Halt> {
+    /// Gives the changelog topic as many partitions as the input has.
+    async fn changelog_topic(&self) -> Result<(), Halt> {
         let view = self.parts.broker.view();
         let name = self.changelog.topic.as_str();
         let topic = view.image.topics.by_name(name);
+        // One that is made meanwhile makes this another task.
+        let topic = topic.filter(|topic| topic.id == self.ids.changelog);
         let topic = topic.ok_or_else(|| Halt::Again(format!("topic {name} does not exist")))?;
         if topic.partitions.contains_key(&self.partition()) {
-            return Ok(topic.id);
+            return Ok(());
         }
         let input = view.image.topics.by_name(self.deployment.input.as_str());
         let count = input.map_or(0, |input| input.partitions.len());
@@ -90,7 +97,7 @@ impl Job {
             Err(error) if error.code() == ErrorCode::InvalidPartitions => {}
             Err(error) => return Err(Halt::Again(describe(&error))),
         }
-        Ok(topic.id)
+        Ok(())
     }
 
     async fn aggregator(&self) -> Result<Box<dyn WindowAggregator>, Halt> {
@@ -113,15 +120,27 @@ impl Job {
             logs: self.logs.clone(),
             measurements: self.measurements.clone(),
         };
-        let made = self.on_pool(move || {
-            let module = modules.load(&digest)?;
-            Ok::<_, DeploymentError>(module.window_aggregator(settings)?)
-        });
-        made.await?.map_err(|error| match error {
-            // The topic of modules may be followed more slowly than that of deployments.
-            DeploymentError::UnknownModule(_) => Halt::Again(error.to_string()),
-            other => Halt::Stop(describe(&other)),
-        })
+        let mut changes = self.parts.modules.changes();
+        let until = Instant::now() + MODULE_WAIT_MAX;
+        loop {
+            let (modules, settings) = (modules.clone(), settings.clone());
+            let made = self.on_pool(move || {
+                let module = modules.load(&digest)?;
+                Ok::<_, DeploymentError>(module.window_aggregator(settings)?)
+            });
+            match made.await? {
+                Ok(aggregator) => return Ok(aggregator),
+                // The topic of modules may be followed more slowly than that of deployments.
+                Err(error @ DeploymentError::UnknownModule(_)) => {
+                    let changed = timeout_at(until, changes.changed()).await;
+                    self.check_commands()?;
+                    if !matches!(changed, Ok(Ok(()))) {
+                        return Err(Halt::Again(error.to_string()));
+                    }
+                }
+                Err(other) => return Err(Halt::Stop(describe(&other))),
+            }
+        }
     }
 
     fn options(&self) -> Result<TaskOptions, Halt> {
@@ -131,22 +150,19 @@ impl Job {
     }
 
     /// The local store, from where the changelog is to be read, and where the changelog ends.
-    async fn store(&self, changelog: TopicId) -> Result<(LocalStore, Offset, Offset), Halt> {
-        let identity = Identity {
-            changelog,
-            input: self.input_id,
-        };
+    async fn store(&self) -> Result<(LocalStore, Offset, Offset), Halt> {
+        let ids = self.ids;
         let start = self.bound(&self.changelog, Start::Earliest).await?;
         let end = self.bound(&self.changelog, Start::Latest).await?;
         let (stores, name, partition) = (self.parts.stores.clone(), self.name.clone(), self.partition());
         let opened = self.on_pool(move || {
-            let store = stores.open(&name, partition, identity).inspect_err(|_| stores.give_up())?;
+            let store = stores.open(&name, partition, ids).inspect_err(|_| stores.give_up())?;
             match store.end() {
                 // Ahead of the changelog, or a piece of the changelog between them is gone.
                 Some(at) if at > end || at < start => {
                     drop(store);
                     tracing::warn!(plugin = %name, %partition, offset = %at, log_start = %start, log_end = %end, "a local store does not fit its changelog and is wiped");
-                    stores.anew(&name, partition, identity)
+                    stores.anew(&name, partition, ids)
                 }
                 _ => Ok(store),
             }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use client::{FetchLimits, Fetched, Isolation, Start};
-use model::{LeaderEpoch, Offset, PartitionIndex, TopicId, TopicPartition};
+use model::{LeaderEpoch, Offset, PartitionIndex, TopicPartition};
 use plugin::logs::Level;
 use plugin::running::TaskPhase;
 use plugin::{Deployment, Logs, Measurements, ProcessorName};
@@ -20,6 +20,7 @@ use tracing::{error, info, warn};
 
 use super::back_off::BackOff;
 use super::board::Place;
+use super::changelog::Ids;
 use super::restore::behind;
 use super::rows::{Step, rows_per_step, steps};
 use super::supervisor::TaskParts;
@@ -71,8 +72,8 @@ pub(super) struct Job {
     pub(super) name: ProcessorName,
     pub(super) deployment: Arc<Deployment>,
     pub(super) input: TopicPartition,
-    pub(super) input_id: TopicId,
     pub(super) changelog: TopicPartition,
+    pub(super) ids: Ids,
     pub(super) leader_epoch: LeaderEpoch,
     pub(super) logs: Arc<Logs>,
     pub(super) measurements: Arc<Measurements>,

@@ -13,6 +13,7 @@ use tokio::task::{Id, JoinError, JoinHandle, JoinSet};
 use tracing::{error, warn};
 
 use super::board::{Place, TaskBoard};
+use super::changelog::Ids;
 use super::local_store::Stores;
 use super::run::{Command, Job, panic_text};
 use crate::errors::describe;
@@ -260,7 +261,10 @@ impl Supervision {
         let job = Job {
             parts: self.parts.clone(),
             input: of(deployed.deployment.input.clone()),
-            input_id: wanted.identity.input,
+            ids: Ids {
+                changelog: wanted.identity.changelog.unwrap_or_default(),
+                input: wanted.identity.input,
+            },
             changelog: of(name.changelog_topic()),
             leader_epoch: wanted.identity.leader_epoch,
             deployment: deployed.deployment,

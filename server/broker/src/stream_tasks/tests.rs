@@ -9,14 +9,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use model::Offset;
+use plugin::Digest;
 use plugin::deployment::{
     DEPLOYMENTS_TOPIC, Deployment, EmitSpec, From, ProcessorName, WindowKind, WindowSpec, encode_value,
 };
 use plugin::running::{TaskPhase, TaskStatus};
-use plugin::{Digest, RunningPlugins as _};
 use streams::{ChangelogRecord, Store as _};
 
-use super::local_store::{Identity, Stores, StoresSettings};
+use super::changelog::Ids;
+use super::local_store::{Stores, StoresSettings};
 use node::{TestNode, topic_name};
 
 /// Only there so that a hang becomes an error.
@@ -136,11 +137,14 @@ fn a_plugin_that_asks_for_a_retry_gets_it_and_one_that_gives_up_stops() {
         node.await_values("r-out", &["1"]).await;
         row(&node, "g", "poke").await;
         let stopped = await_status(&node, "g", |task| matches!(task.phase, TaskPhase::Stopped { .. })).await;
-        let reason = "the plugin gave up: poked".to_owned();
+        let reason = "poked".to_owned();
         assert_eq!(stopped.phase, TaskPhase::Stopped { reason });
         let name = ProcessorName::new("g").unwrap();
         let logs = node.plugins.running().logs(&name).unwrap().entries(0, usize::MAX);
-        assert!(logs.iter().any(|entry| entry.message.contains("gave up")), "{logs:?}");
+        assert!(
+            logs.iter().any(|entry| entry.message.contains("stopped: poked")),
+            "{logs:?}"
+        );
         node.stop().await;
     });
 }
@@ -157,7 +161,7 @@ fn a_store_that_is_ahead_of_its_changelog_is_wiped() {
         node.await_values("p-out", &["1"]).await;
         await_status(&node, "p", |task| task.processed == 1).await;
         let id = |topic: &str| node.broker.view().image.topics.by_name(topic).unwrap().id;
-        let identity = Identity {
+        let ids = Ids {
             changelog: id("p-changelog"),
             input: id("p-in"),
         };
@@ -165,7 +169,7 @@ fn a_store_that_is_ahead_of_its_changelog_is_wiped() {
         // A count that the changelog knows nothing of.
         let stores = Stores::new(folder.path().join("stores"), StoresSettings::default());
         let (name, partition) = (ProcessorName::new("p").unwrap(), model::PartitionIndex::new(0));
-        let mut store = stores.open(&name, partition, identity).unwrap();
+        let mut store = stores.open(&name, partition, ids).unwrap();
         assert!(store.end().is_some(), "the task has written its store");
         let all = streams::ScanLimit {
             entries: 10,

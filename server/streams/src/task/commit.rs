@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 
 use super::{Commit, DeadLetter, Effect, Refusal, ResultRow, Task};
-use crate::changelog::{ChangelogKey, ChangelogRecord};
+use crate::changelog::ChangelogRecord;
 
 /// What has been settled since the last commit. Of a pane that changed several times only the last state counts.
 #[derive(Default)]
@@ -72,10 +72,7 @@ impl Task {
         if !open.moved {
             return;
         }
-        let progress = ChangelogRecord {
-            key: ChangelogKey::Progress.encode(),
-            value: Some(self.progress().encode()),
-        };
+        let progress = self.progress_record();
         let changes = open
             .changes
             .into_iter()

@@ -1,9 +1,12 @@
 //! What a changelog makes of a task, and which changelogs it refuses.
 
+use std::sync::{Arc, Mutex};
+
 use bytes::Bytes;
+use model::Offset;
 use streams::{
-    ChangelogRecord, Emit, MemoryStore, Restoration, RestoreError, Store, Task, TaskEpoch, TaskOptions, Tumbling,
-    Windows,
+    ChangelogRecord, Emit, MemoryStore, Restoration, RestoreError, ScanLimit, Store, StoreError, Task, TaskEpoch,
+    TaskOptions, Tumbling, Windows,
 };
 
 use crate::doubles::{Listing, Shell, Wishes, event, feed, offset, restore, retry};
@@ -161,6 +164,45 @@ fn a_store_that_holds_the_beginning_needs_only_the_rest() {
         assert_eq!(restored.position(), task.position());
         assert_eq!(restored.panes(None, 10).unwrap(), task.panes(None, 10).unwrap());
     }
+}
+
+/// A store that outlives its task.
+#[derive(Clone, Default)]
+struct Kept(Arc<Mutex<MemoryStore>>);
+
+impl Store for Kept {
+    fn get(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
+        self.0.lock().unwrap().get(key)
+    }
+
+    fn scan(&self, from: &[u8], to: &[u8], limit: ScanLimit) -> Result<Vec<(Bytes, Bytes)>, StoreError> {
+        self.0.lock().unwrap().scan(from, to, limit)
+    }
+
+    fn apply(&mut self, changes: &[ChangelogRecord]) -> Result<(), StoreError> {
+        self.0.lock().unwrap().apply(changes)
+    }
+
+    fn committed(&mut self, changelog_end: Offset) -> Result<(), StoreError> {
+        self.0.lock().unwrap().committed(changelog_end)
+    }
+}
+
+#[test]
+fn a_store_that_holds_everything_needs_nothing_of_the_changelog() {
+    let store = Kept::default();
+    let restored = || {
+        let restoration = Restoration::new(options(10, 0), Box::new(store.clone())).unwrap();
+        restoration.finish(Box::<Listing>::default()).unwrap()
+    };
+    let mut shell = Shell::default();
+    let mut task = restored();
+    feed(&mut task, &[event("k", 1), event("k", 2), event("k", 13)], &mut shell);
+    task.on_committed(offset(shell.changelog.len())).unwrap();
+    let again = restored();
+    assert_eq!((again.position(), again.counters()), (task.position(), task.counters()));
+    assert_eq!(again.stream_time(), task.stream_time());
+    assert_eq!(again.panes(None, 10).unwrap(), task.panes(None, 10).unwrap());
 }
 
 #[test]

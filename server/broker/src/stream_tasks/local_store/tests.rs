@@ -13,8 +13,8 @@ fn name(text: &str) -> ProcessorName {
     ProcessorName::new(text).unwrap()
 }
 
-fn identity(number: u8) -> Identity {
-    Identity {
+fn ids(number: u8) -> Ids {
+    Ids {
         changelog: TopicId::from_bytes([number; 16]),
         input: TopicId::from_bytes([9; 16]),
     }
@@ -25,7 +25,7 @@ fn stores(folder: &tempfile::TempDir) -> Stores {
 }
 
 fn open(stores: &Stores) -> LocalStore {
-    stores.open(&name("p"), PartitionIndex::new(0), identity(1)).unwrap()
+    stores.open(&name("p"), PartitionIndex::new(0), ids(1)).unwrap()
 }
 
 fn pane(key: &[u8]) -> Bytes {
@@ -136,11 +136,7 @@ fn a_store_of_other_topics_is_wiped() {
     store.apply(&[put(&pane(b"a"), b"1")]).unwrap();
     store.committed(Offset::new(3)).unwrap();
     drop(store);
-    let of = |number| {
-        stores
-            .open(&name("p"), PartitionIndex::new(0), identity(number))
-            .unwrap()
-    };
+    let of = |number| stores.open(&name("p"), PartitionIndex::new(0), ids(number)).unwrap();
     let other = of(2);
     assert_eq!((other.end(), everything(&other)), (None, vec![]));
     drop(other);
@@ -154,7 +150,7 @@ fn tasks_do_not_see_each_other_and_leave_alone() {
     let stores = stores(&folder);
     let of = |processor, partition| {
         let partition = PartitionIndex::new(partition);
-        stores.open(&name(processor), partition, identity(1)).unwrap()
+        stores.open(&name(processor), partition, ids(1)).unwrap()
     };
     for (processor, partition) in [("p", 0), ("p", 1), ("p-2", 0)] {
         let mut store = of(processor, partition);

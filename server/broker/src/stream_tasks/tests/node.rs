@@ -16,6 +16,7 @@ use plugin::{
     Accumulated, Batch, CallError, Descriptor, Digest, Failure, Firing, Host, InstanceSettings, Module, ModuleError,
     ModuleInfo, Output, Pane, Partitioner, Serde, Trap, Validator, WindowAggregator, World,
 };
+use protocol::internal_records::metadata::register_broker_record::BrokerEndpoint;
 use protocol::internal_records::metadata::{MetadataRecord, PartitionRecord, RegisterBrokerRecord, TopicRecord};
 use protocol::messages::allocate_producer_ids_response::AllocateProducerIdsResponse;
 use protocol::{Request, Response};
@@ -226,6 +227,13 @@ impl TestNode {
             broker_id: NODE,
             broker_epoch: 1,
             fenced: false,
+            // Nobody listens there: the client is in process.
+            end_points: vec![BrokerEndpoint {
+                name: "PLAINTEXT".into(),
+                host: "localhost".into(),
+                port: 9092,
+                ..BrokerEndpoint::default()
+            }],
             log_dirs: vec![directory_id],
             ..RegisterBrokerRecord::default()
         })]);
@@ -245,6 +253,9 @@ impl TestNode {
     /// Makes topics, or shows those that are there again; a topic's id is made of its name.
     pub(super) fn topics(&self, names: &[&str]) {
         for name in names {
+            if self.broker.view().image.topics.by_name(name).is_some() {
+                continue;
+            }
             let digest = Sha256::digest(name.as_bytes());
             let topic_id = TopicId::from_bytes(digest[..16].try_into().unwrap());
             self.tell([
