@@ -85,8 +85,10 @@ class Door:
     # What the demo and its acceptance ask for.
 
     def partitions(self, topic):
-        """(start, end) of each partition, in order."""
+        """(start, end) of each partition, in order. A partition that has no leader yet has neither."""
         found = self.get(f"/api/v1/topics/{topic}")["partitions"]
+        if any(one["start"] is None or one["end"] is None for one in found):
+            raise Unreachable(f"not every partition of {topic} has a leader yet")
         return [(one["start"], one["end"]) for one in sorted(found, key=lambda one: one["partition"])]
 
     def ends(self, topic):

@@ -184,6 +184,8 @@ class Run:
             deployments.create_topic(self.door, topic, deployments.TOPICS[topic])
         module = deployments.upload(self.door, self.options.module)
         for job in jobs:
+            # Retention goes by the times of the windows, which are long past: results are to stay.
+            deployments.create_topic(self.door, job.output, deployments.BOUNDED)
             done = deployments.deploy(self.door, job.name, job.spec(module))
             again = deployments.deploy(self.door, job.name, job.spec(module))
             if (done, again) != ("deployed", "nothing"):
