@@ -6,7 +6,7 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -31,8 +31,10 @@ pub(crate) struct FakePlugins {
     pub(crate) measurements: Arc<Measurements>,
     /// What [`RunningPlugins::check`] answers.
     pub(crate) refusal: Mutex<Option<DeploymentError>>,
-    /// Whether nothing of the topics is seen.
+    /// Whether nothing of the deployments is seen.
     held: AtomicBool,
+    /// How often it was looked in vain whether a deployment has been seen.
+    pub(crate) looks: AtomicUsize,
     /// How many instances were made.
     pub(crate) instances: Arc<Mutex<usize>>,
 }
@@ -54,6 +56,7 @@ impl FakePlugins {
             measurements: Arc::default(),
             refusal: Mutex::default(),
             held: AtomicBool::new(false),
+            looks: AtomicUsize::new(0),
             instances: Arc::default(),
         })
     }
@@ -158,9 +161,13 @@ impl Host for FakePlugins {
 impl RunningPlugins for FakePlugins {
     fn followed(&self) -> Followed {
         let end = |topic| Offset::new(self.node.log_end(topic));
+        let is_held = self.held.load(Ordering::SeqCst);
+        if is_held && self.node.log_end(DEPLOYMENTS_TOPIC) > 0 {
+            self.looks.fetch_add(1, Ordering::SeqCst);
+        }
         Followed {
             plugins: end(PLUGINS_TOPIC),
-            deployments: if self.held.load(Ordering::SeqCst) {
+            deployments: if is_held {
                 Offset::new(0)
             } else {
                 end(DEPLOYMENTS_TOPIC)
