@@ -46,13 +46,14 @@ class Node:
         self.server = harness.Millstream(directory)
         self.server.start()
         self.created = set()
-        self.admin = AdminClient({"bootstrap.servers": self.server.bootstrap, "logger": acknowledged.quiet_logger()})
         self.connect()
         compacted = {"cleanup.policy": "compact"}
         self.create(MODULES_TOPIC, 1, compacted)
         self.create(DEPLOYMENTS_TOPIC, 1, compacted)
 
     def connect(self):
+        """As new clients, which know nothing of how things were."""
+        self.admin = AdminClient({"bootstrap.servers": self.server.bootstrap, "logger": acknowledged.quiet_logger()})
         self.producer = Producer(
             {"bootstrap.servers": self.server.bootstrap, "acks": "all", "linger.ms": 2, "logger": acknowledged.quiet_logger()}
         )
@@ -74,6 +75,12 @@ class Node:
 
     def delete(self, topic):
         self.admin.delete_topics([topic])[topic].result(WAIT_SECONDS)
+
+    def trim(self, topic, offset):
+        """Deletes the records below an offset."""
+        self.connect()
+        partition = TopicPartition(topic, 0, offset)
+        self.admin.delete_records([partition])[partition].result(WAIT_SECONDS)
 
     def send(self, topic, rows, partition=0):
         """Rows are (key, value) or (key, value, timestamp); they are acknowledged when this comes back."""
@@ -234,8 +241,7 @@ def state_outlives_the_rows_it_was_made_of(node):
     node.deploy("d", module=node.upload("window-aggregates"))
     node.send("d-in", [("k", "1")] * 5)
     node.await_latest("d-out", {("k", START): 5})
-    partition = TopicPartition("d-in", 0, 5)
-    node.admin.delete_records([partition])[partition].result(WAIT_SECONDS)
+    node.trim("d-in", 5)
     node.server.stop()
     shutil.rmtree(node.stores)
     node.server.start()
@@ -245,8 +251,7 @@ def state_outlives_the_rows_it_was_made_of(node):
     deployment = node.deploy("d", topics=False, module=node.upload("window-aggregates"), paused=True)
     node.await_log("task paused")
     node.send("d-in", [("k", "1")] * 3)
-    partition = TopicPartition("d-in", 0, 8)
-    node.admin.delete_records([partition])[partition].result(WAIT_SECONDS)
+    node.trim("d-in", 8)
     node.redeploy("d", deployment, paused=False)
     node.await_latest("d-out", {("k", START): 7})
     assert "rows were deleted before they were read" in node.log()
@@ -309,6 +314,7 @@ def a_result_that_its_topic_does_not_take_is_a_dead_letter(node):
     node.deploy("h", module=node.upload("window-aggregates"), config={"aggregate": "list"})
     node.send("h-in", [("a", '"' + "x" * 3_000 + '"'), ("b", "1")])
     node.await_latest("h-out", {("b", START): [1]})
+    node.await_count("h-dead-letter", 1)
     (letter,) = node.read("h-dead-letter")
     headers = dict(letter.headers())
     assert letter.key() == b"a" and headers["dead-letter.output"] == b"h-out", headers

@@ -88,6 +88,11 @@ const STAGES: &[Stage] = &[
         command: &["tests/acceptance/restart.py"],
     },
     Stage {
+        name: "processors",
+        limit_seconds: 600,
+        command: &["tests/acceptance/processors.py"],
+    },
+    Stage {
         name: "retention-keys",
         limit_seconds: 120,
         command: &["tests/acceptance/retention-keys.py"],

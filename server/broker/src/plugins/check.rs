@@ -307,7 +307,8 @@ mod tests {
 
     #[test]
     fn what_would_orphan_state_is_refused() {
-        let changes: [(&str, fn(&mut Deployment)); 4] = [
+        type Change = fn(&mut Deployment);
+        let changes: [(&str, Change); 4] = [
             ("input", |deployment| deployment.input = topic("other")),
             ("window", |deployment| deployment.window.size_ms = 90_000),
             ("window", |deployment| deployment.window.grace_ms = 1),

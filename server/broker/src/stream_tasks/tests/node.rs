@@ -1,6 +1,7 @@
 //! A node in process: a broker with real logs, whose controller is the test itself, and a host of native plugins.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -35,6 +36,10 @@ const LOG_FOLDER: &str = "log";
 const LOCKED_ATTEMPTS_MAX: usize = 2_000;
 const DELETE_DELAY: Duration = Duration::from_secs(60);
 
+const PRODUCER_IDS: i32 = 1_000;
+/// No id is given out twice, also not by the controller of the next node over the same logs.
+static NEXT_PRODUCER_ID: AtomicI64 = AtomicI64::new(0);
+
 /// Gives out producer ids and nothing else.
 struct Controller;
 
@@ -43,8 +48,8 @@ impl ControllerChannel for Controller {
         Box::pin(async move {
             match request {
                 Request::AllocateProducerIds(_) => Ok(Response::AllocateProducerIds(AllocateProducerIdsResponse {
-                    producer_id_start: i64::from(std::process::id()),
-                    producer_id_len: 1_000,
+                    producer_id_start: NEXT_PRODUCER_ID.fetch_add(PRODUCER_IDS.into(), Ordering::Relaxed),
+                    producer_id_len: PRODUCER_IDS,
                     ..AllocateProducerIdsResponse::default()
                 })),
                 _ => Err(ControllerError::NotActive),
