@@ -168,7 +168,7 @@ fn greeting(bootstrap: &str, http: &[TcpListener]) -> String {
         let topics = format!("http://{address}/api/v1/topics");
         let json = "-H 'content-type: application/json'";
         text.push_str(&format!(
-            "\nHTTP: http://{address}, described at http://{address}/docs\n\n  \
+            "\nHTTP: http://{address}, described at http://{address}/docs\nPage: http://{address}/ui/\n\n  \
              curl {json} -d '{{\"name\":\"hello\",\"partitions\":3}}' {topics}\n  \
              curl {json} -d '{{\"records\":[{{\"key\":\"a\",\"value\":{{\"n\":1}}}}]}}' {topics}/hello/records\n  \
              curl '{topics}/hello/records?from=earliest&limit=10'\n"
