@@ -73,9 +73,9 @@ pub(crate) async fn prepare_topics(
     };
     let changelog = new(name.changelog_topic(), compacted(CHANGELOG_MESSAGE_BYTES_MAX));
     ensure_partitions(writer, &changelog).await?;
-    ensure_partitions(writer, &new(name.dead_letter_topic(), BTreeMap::new())).await?;
+    ensure_partitions(writer, &new(name.dead_letter_topic(), kept())).await?;
     if find(writer, &deployment.output).await?.is_none() {
-        create(writer, &new(deployment.output.clone(), BTreeMap::new())).await?;
+        create(writer, &new(deployment.output.clone(), kept())).await?;
     }
     Ok(())
 }
@@ -126,6 +126,12 @@ pub(crate) async fn delete_changelog(writer: &Writer<'_>, name: &ProcessorName) 
         Err(error) if error.code() != ErrorCode::UnknownTopicOrPartition => Err(error.into()),
         _ => Ok(()),
     }
+}
+
+/// Results carry the time of their windows and dead letters that of their rows, which may lie far back: the time until
+/// they are deleted is not the default one, it is for whoever deploys to set.
+fn kept() -> BTreeMap<String, String> {
+    [("retention.ms".to_owned(), "-1".to_owned())].into()
 }
 
 fn compacted(message_bytes_max: usize) -> BTreeMap<String, String> {

@@ -256,7 +256,9 @@ async fn a_processor_gets_the_topics_that_it_needs() {
             .configs
             .contains(&"cleanup.policy=compact".to_owned())
     );
-    assert!(created["results"].configs.is_empty() && created["delays-dead-letter"].configs.is_empty());
+    for topic in ["results", "delays-dead-letter"] {
+        assert_eq!(created[topic].configs, ["retention.ms=-1"], "{topic}");
+    }
     assert!(created.contains_key(DEPLOYMENTS_TOPIC));
 }
 
