@@ -1,30 +1,25 @@
 //! One connection: reads requests, starts them in order, and lets their answers leave in that order.
 //!
 //! A request starts when the one before it has been answered, or has said that its answer comes later
-//! ([`Answer::Later`]). So appends keep the order of the wire while several wait for the disk, and at most
-//! [`WAITING_ANSWERS_MAX`] do.
+//! ([`Answer::Later`](crate::Answer::Later)). So appends keep the order of the wire while several wait for the disk; how
+//! many may is for [`Answers`] to say. While answers are owed, none of them waits for the next request.
 
-use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use protocol::header::{HeaderError, decode_request_header, encode_response_header};
+use protocol::header::{HeaderError, decode_request_header};
 use protocol::messages::api_versions_response::{ApiVersion, ApiVersionsResponse};
-use protocol::{ApiKey, DecodeError, EncodeError, Reader, Request, Response, Writer};
+use protocol::{ApiKey, DecodeError, Reader, Request};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::timeout;
 use tracing::{debug, warn};
 
+use crate::answers::{AnswerError, Answers, Asked, Next, Outgoing};
 use crate::dispatch::{Answer, Dispatch, Principal, RequestContext};
-use crate::frame::{FrameError, FrameReader, write_frame};
-
-/// How many requests of one connection may wait for their answers while the next is read. Java's producer keeps five
-/// in flight; more waiting costs memory and gains nothing.
-const WAITING_ANSWERS_MAX: usize = 8;
+use crate::frame::{FrameError, FrameReader, write_frames};
 
 /// What a connection may ask for.
 #[derive(Clone, Debug)]
@@ -54,26 +49,14 @@ enum ConnectionError {
         version: i16,
         source: DecodeError,
     },
-    #[error("encoding the answer to {api_key:?} version {version}")]
-    Encode {
-        api_key: ApiKey,
-        version: i16,
-        source: EncodeError,
-    },
+    #[error(transparent)]
+    Encode(#[from] AnswerError),
     #[error("writing an answer")]
     Write(#[source] std::io::Error),
     #[error("the client did not read its answer in time")]
     Unread,
     #[error("no whole request came in time")]
     Idle,
-}
-
-/// An answer on its way, and what its frame needs besides.
-struct Waiting {
-    api_key: ApiKey,
-    version: i16,
-    correlation_id: i32,
-    answer: Pin<Box<dyn Future<Output = Answer> + Send>>,
 }
 
 /// A client's socket and the node behind it.
@@ -84,7 +67,7 @@ pub(crate) struct Connection<N> {
     frames: FrameReader<OwnedReadHalf>,
     writer: OwnedWriteHalf,
     limits: ConnectionLimits,
-    waiting: VecDeque<Waiting>,
+    answers: Answers,
 }
 
 impl<N: Dispatch> Connection<N> {
@@ -104,7 +87,7 @@ impl<N: Dispatch> Connection<N> {
             frames,
             writer,
             limits,
-            waiting: VecDeque::new(),
+            answers: Answers::default(),
         }
     }
 
@@ -116,7 +99,7 @@ impl<N: Dispatch> Connection<N> {
             Ok(()) => debug!(%listener, %client, "connection ended"),
             Err(ConnectionError::Frame(FrameError::Io(error))) => debug!(%listener, %client, %error, "connection lost"),
             Err(ConnectionError::Idle) => debug!(%listener, %client, "connection idle"),
-            Err(error @ ConnectionError::Encode { .. }) => {
+            Err(error @ ConnectionError::Encode(_)) => {
                 let cause = std::error::Error::source(&error)
                     .map(ToString::to_string)
                     .unwrap_or_default();
@@ -147,20 +130,17 @@ impl<N: Dispatch> Connection<N> {
     /// The next request's frame; sends meanwhile whatever gets ready.
     async fn next_frame(&mut self, wait: Duration) -> Result<Option<Bytes>, ConnectionError> {
         loop {
-            if self.waiting.is_empty() {
+            if self.answers.is_empty() {
                 return match timeout(wait, self.frames.next()).await {
                     Ok(frame) => Ok(frame?),
                     Err(_) => Err(ConnectionError::Idle),
                 };
             }
-            let room = self.waiting.len() < WAITING_ANSWERS_MAX;
-            let first = self.waiting.front_mut().expect("checked above");
+            let room = self.answers.has_room();
             tokio::select! {
                 biased;
-                answer = &mut first.answer => {
-                    let Waiting { api_key, version, correlation_id, .. } =
-                        self.waiting.pop_front().expect("it was the first a moment ago");
-                    if !self.send(api_key, version, correlation_id, answer).await? {
+                outgoing = self.answers.take_ready() => {
+                    if !self.send(outgoing).await? {
                         return Ok(None);
                     }
                 }
@@ -169,14 +149,11 @@ impl<N: Dispatch> Connection<N> {
         }
     }
 
-    /// Sends what still waits when the client has closed its half: it may be reading yet.
+    /// Sends what is still owed when the client has closed its half: it may be reading yet.
     async fn finish(&mut self) -> Result<(), ConnectionError> {
-        while let Some(first) = self.waiting.pop_front() {
-            let answer = first.answer.await;
-            if !self
-                .send(first.api_key, first.version, first.correlation_id, answer)
-                .await?
-            {
+        while !self.answers.is_empty() {
+            let outgoing = self.answers.take_ready().await;
+            if !self.send(outgoing).await? {
                 break;
             }
         }
@@ -197,13 +174,12 @@ impl<N: Dispatch> Connection<N> {
                 return Err(unsupported);
             }
             let refusal = unsupported_api_versions(range.advertised.clone().into_inner());
-            let answer = Box::pin(std::future::ready(Answer::now(refusal)));
-            self.waiting.push_back(Waiting {
+            let asked = Asked {
                 api_key,
                 version: 0,
                 correlation_id,
-                answer,
-            });
+            };
+            self.answers.push(asked, Answer::now(refusal));
             return Ok(true);
         }
         let request = Request::decode(api_key, version, &mut reader).map_err(|source| ConnectionError::Body {
@@ -222,28 +198,13 @@ impl<N: Dispatch> Connection<N> {
         let Some(answer) = self.answer(context, request).await? else {
             return Ok(false);
         };
-        match answer {
-            Answer::Later(answer) => {
-                self.waiting.push_back(Waiting {
-                    api_key,
-                    version,
-                    correlation_id,
-                    answer,
-                });
-                Ok(true)
-            }
-            answer if self.waiting.is_empty() => self.send(api_key, version, correlation_id, answer).await,
-            answer => {
-                let answer = Box::pin(std::future::ready(answer));
-                self.waiting.push_back(Waiting {
-                    api_key,
-                    version,
-                    correlation_id,
-                    answer,
-                });
-                Ok(true)
-            }
-        }
+        let asked = Asked {
+            api_key,
+            version,
+            correlation_id,
+        };
+        self.answers.push(asked, answer);
+        Ok(true)
     }
 
     /// Waits for a request's first half, and sends meanwhile whatever gets ready of those before it. `None` where the
@@ -251,16 +212,11 @@ impl<N: Dispatch> Connection<N> {
     async fn answer(&mut self, context: RequestContext, request: Request) -> Result<Option<Answer>, ConnectionError> {
         let mut started = self.node.clone().dispatch(context, request);
         loop {
-            let Some(first) = self.waiting.front_mut() else {
-                return Ok(Some(started.await));
-            };
             tokio::select! {
                 biased;
                 answer = &mut started => return Ok(Some(answer)),
-                answer = &mut first.answer => {
-                    let Waiting { api_key, version, correlation_id, .. } =
-                        self.waiting.pop_front().expect("it was the first a moment ago");
-                    if !self.send(api_key, version, correlation_id, answer).await? {
+                outgoing = self.answers.take_ready(), if !self.answers.is_empty() => {
+                    if !self.send(outgoing).await? {
                         return Ok(None);
                     }
                 }
@@ -269,40 +225,21 @@ impl<N: Dispatch> Connection<N> {
     }
 
     /// False where the connection is to end.
-    async fn send(
-        &mut self,
-        api_key: ApiKey,
-        version: i16,
-        correlation_id: i32,
-        answer: Answer,
-    ) -> Result<bool, ConnectionError> {
-        let mut answer = answer;
-        let response = loop {
-            match answer {
-                Answer::Response(response) => break response,
-                Answer::Later(later) => answer = later.await,
-                Answer::Nothing => return Ok(true),
-                Answer::Close => return Ok(false),
+    async fn send(&mut self, outgoing: Outgoing) -> Result<bool, ConnectionError> {
+        if !outgoing.frames.is_empty() {
+            let write = write_frames(&mut self.writer, &outgoing.frames);
+            match timeout(self.limits.write_wait_max, write).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => return Err(ConnectionError::Write(error)),
+                Err(_) => return Err(ConnectionError::Unread),
             }
-        };
-        let pieces = encode(api_key, version, correlation_id, &response).map_err(|source| ConnectionError::Encode {
-            api_key,
-            version,
-            source,
-        })?;
-        match timeout(self.limits.write_wait_max, write_frame(&mut self.writer, &pieces)).await {
-            Ok(Ok(())) => Ok(true),
-            Ok(Err(error)) => Err(ConnectionError::Write(error)),
-            Err(_) => Err(ConnectionError::Unread),
+        }
+        match outgoing.next {
+            Next::Serve => Ok(true),
+            Next::Close => Ok(false),
+            Next::Fail(error) => Err(error.into()),
         }
     }
-}
-
-fn encode(api_key: ApiKey, version: i16, correlation_id: i32, response: &Response) -> Result<Vec<Bytes>, EncodeError> {
-    let mut writer = Writer::new();
-    encode_response_header(api_key, version, correlation_id, &mut writer)?;
-    response.encode(&mut writer, version)?;
-    Ok(writer.finish())
 }
 
 /// The answer to a version of ApiVersions that is too new: version 0, error 35, and the row that lets the client choose

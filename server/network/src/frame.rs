@@ -17,7 +17,7 @@ const READ_BYTES_MIN: usize = 16 * 1024;
 /// How much memory a promised length may reserve before its bytes have come.
 const RESERVE_BYTES_MAX: usize = 1024 * 1024;
 /// How many pieces one vectored write hands to the kernel.
-const WRITE_SLICES_MAX: usize = 64;
+const WRITE_SLICES_MAX: usize = 128;
 const LENGTH_BYTES: usize = 4;
 
 /// Why no further frame can be read.
@@ -102,13 +102,29 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
 /// # Panics
 /// If the pieces are longer than an int32 can say: a response of that size is a bug.
 pub async fn write_frame<W: AsyncWrite + Unpin>(stream: &mut W, pieces: &[Bytes]) -> io::Result<()> {
-    let total: usize = pieces.iter().map(Bytes::len).sum();
-    let length = i32::try_from(total)
-        .expect("a response is shorter than 2 GiB")
-        .to_be_bytes();
-    let mut queue: Vec<&[u8]> = Vec::with_capacity(pieces.len() + 1);
-    queue.push(&length);
-    queue.extend(pieces.iter().map(Bytes::as_ref).filter(|piece| !piece.is_empty()));
+    write_frames(stream, &[pieces]).await
+}
+
+/// Writes several frames, each the pieces of one, in as few calls as the stream allows.
+///
+/// # Errors
+/// If the socket fails.
+///
+/// # Panics
+/// As [`write_frame`].
+pub async fn write_frames<W: AsyncWrite + Unpin, P: AsRef<[Bytes]>>(stream: &mut W, frames: &[P]) -> io::Result<()> {
+    let lengths: Vec<[u8; LENGTH_BYTES]> = frames.iter().map(|pieces| length_of(pieces.as_ref())).collect();
+    let mut queue: Vec<&[u8]> = Vec::with_capacity(2 * frames.len());
+    for (length, pieces) in lengths.iter().zip(frames) {
+        queue.push(length);
+        queue.extend(
+            pieces
+                .as_ref()
+                .iter()
+                .map(Bytes::as_ref)
+                .filter(|piece| !piece.is_empty()),
+        );
+    }
     let mut first = 0;
     while first < queue.len() {
         let last = queue.len().min(first + WRITE_SLICES_MAX);
@@ -127,6 +143,13 @@ pub async fn write_frame<W: AsyncWrite + Unpin>(stream: &mut W, pieces: &[Bytes]
         }
     }
     Ok(())
+}
+
+fn length_of(pieces: &[Bytes]) -> [u8; LENGTH_BYTES] {
+    let total: usize = pieces.iter().map(Bytes::len).sum();
+    i32::try_from(total)
+        .expect("a response is shorter than 2 GiB")
+        .to_be_bytes()
 }
 
 #[cfg(test)]

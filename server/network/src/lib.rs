@@ -4,6 +4,7 @@
 //! request that does not decode ends its connection, and nothing here is unbounded. Answers leave a connection in the
 //! order of its requests.
 
+mod answers;
 pub mod connection;
 pub mod dispatch;
 pub mod frame;

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -14,13 +15,27 @@ use protocol::messages::describe_cluster_request::DescribeClusterRequest;
 use protocol::messages::describe_cluster_response::DescribeClusterResponse;
 use protocol::{ApiKey, Request, Response};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::{oneshot, watch};
 
-/// Answers ApiVersions, and DescribeCluster only when the test says so.
+const LONG_ANSWER_BYTES: usize = 30_000;
+/// The answers to so many requests fit into no socket's buffers.
+const LONG_ANSWERS: i32 = 2_000;
+
+/// Answers ApiVersions, and DescribeCluster only when the test says so, or at once and at length where it holds none.
 struct Node {
     versions: Vec<ApiVersionRange>,
+    holds: bool,
     held: Mutex<Vec<oneshot::Sender<()>>>,
+    dispatched: AtomicUsize,
+}
+
+impl Node {
+    /// Lets the held answers go, the newest first.
+    fn release_all(&self) {
+        let held = std::mem::take(&mut *self.held.lock().unwrap());
+        held.into_iter().rev().for_each(|release| release.send(()).unwrap());
+    }
 }
 
 impl Dispatch for Node {
@@ -30,6 +45,7 @@ impl Dispatch for Node {
 
     fn dispatch(self: Arc<Self>, context: RequestContext, request: Request) -> DispatchFuture {
         let correlation_id = context.correlation_id;
+        self.dispatched.fetch_add(1, Ordering::SeqCst);
         Box::pin(async move {
             match request {
                 Request::ApiVersions(_) => Answer::now(ApiVersionsResponse {
@@ -45,6 +61,11 @@ impl Dispatch for Node {
                         .collect(),
                     ..Default::default()
                 }),
+                _ if !self.holds => Answer::Later(Box::pin(std::future::ready(Answer::now(DescribeClusterResponse {
+                    controller_id: correlation_id,
+                    error_message: Some("x".repeat(LONG_ANSWER_BYTES).as_str().into()),
+                    ..Default::default()
+                })))),
                 _ => {
                     let (release, released) = oneshot::channel();
                     self.held.lock().unwrap().push(release);
@@ -69,6 +90,10 @@ struct Running {
 }
 
 async fn start(connections_max: usize) -> Running {
+    start_with(connections_max, true, Duration::from_secs(60)).await
+}
+
+async fn start_with(connections_max: usize, holds: bool, write_wait_max: Duration) -> Running {
     let limits = ListenerLimits {
         connections_max,
         connections_per_address_max: usize::MAX,
@@ -76,7 +101,7 @@ async fn start(connections_max: usize) -> Running {
             frame_bytes_max: 1000,
             first_request_wait_max: Duration::from_secs(60),
             idle_max: Duration::from_secs(60),
-            write_wait_max: Duration::from_secs(60),
+            write_wait_max,
         },
     };
     let listener = Listener::bind("PLAINTEXT", "127.0.0.1", 0, limits).await.unwrap();
@@ -87,7 +112,9 @@ async fn start(connections_max: usize) -> Running {
     ];
     let node = Arc::new(Node {
         versions,
+        holds,
         held: Mutex::default(),
+        dispatched: AtomicUsize::new(0),
     });
     let (stop, stopped) = watch::channel(false);
     let served = tokio::spawn(listener.serve(node.clone(), stopped));
@@ -135,6 +162,91 @@ async fn answers_leave_in_the_order_of_the_requests() {
     assert!(first < second, "{first} {second}");
 }
 
+/// DescribeCluster, version 0, framed.
+fn describe_cluster(correlation_id: i32) -> Vec<u8> {
+    let body = [&b"\0\x3c\0\0"[..], &correlation_id.to_be_bytes(), b"\xff\xff\0\0\0"].concat();
+    framed(&body)
+}
+
+/// ApiVersions, version 0, framed.
+fn api_versions(correlation_id: i32) -> Vec<u8> {
+    framed(&[&b"\0\x12\0\0"[..], &correlation_id.to_be_bytes(), b"\xff\xff"].concat())
+}
+
+fn framed(body: &[u8]) -> Vec<u8> {
+    [&i32::try_from(body.len()).unwrap().to_be_bytes()[..], body].concat()
+}
+
+/// The correlation ids of the answers in `wire`; a cut one at its end does not count.
+fn answered(mut wire: &[u8]) -> Vec<i32> {
+    let mut ids = Vec::new();
+    while let Some((length, rest)) = wire.split_first_chunk::<4>()
+        && let Some((frame, rest)) = rest.split_at_checked(i32::from_be_bytes(*length).try_into().unwrap())
+    {
+        ids.push(i32::from_be_bytes(*frame.first_chunk().unwrap()));
+        wire = rest;
+    }
+    ids
+}
+
+#[tokio::test]
+async fn a_client_that_has_closed_its_half_gets_all_its_answers_in_order() {
+    let running = start(10).await;
+    let mut stream = TcpStream::connect(running.address).await.unwrap();
+    let requests: Vec<u8> = (0..20).flat_map(describe_cluster).collect();
+    stream.write_all(&requests).await.unwrap();
+    stream.shutdown().await.unwrap();
+    wait_until(|| running.node.held.lock().unwrap().len() == 20).await;
+    running.node.release_all();
+    let mut wire = Vec::new();
+    stream.read_to_end(&mut wire).await.unwrap();
+    assert_eq!(answered(&wire), (0..20).collect::<Vec<i32>>());
+}
+
+#[tokio::test]
+async fn no_request_starts_while_many_answers_are_ready_behind_one_that_is_not() {
+    let running = start(10).await;
+    let mut stream = TcpStream::connect(running.address).await.unwrap();
+    let requests: Vec<u8> = [describe_cluster(0), (1..40).flat_map(api_versions).collect()].concat();
+    stream.write_all(&requests).await.unwrap();
+    stream.shutdown().await.unwrap();
+    let dispatched = || running.node.dispatched.load(Ordering::SeqCst);
+    wait_until(|| dispatched() >= 9).await;
+    // Another connection's round trips: time enough for this one to go too far.
+    for _ in 0..10 {
+        let before = dispatched();
+        assert!(!exchange(running.address, &api_versions(0)[4..]).await.is_empty());
+        assert_eq!(dispatched(), before + 1);
+    }
+    running.node.release_all();
+    let mut wire = Vec::new();
+    stream.read_to_end(&mut wire).await.unwrap();
+    assert_eq!(answered(&wire), (0..40).collect::<Vec<i32>>());
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_its_answers_unread_is_cut_off() {
+    let running = start_with(1, false, Duration::from_millis(200)).await;
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    let stream = socket.connect(running.address).await.unwrap();
+    let (mut reader, mut writer) = stream.into_split();
+    // The node stops reading when it cannot write, and may be gone before all is sent.
+    let sent = tokio::spawn(async move {
+        let requests: Vec<u8> = (0..LONG_ANSWERS).flat_map(describe_cluster).collect();
+        let _ = writer.write_all(&requests).await;
+        writer
+    });
+    place_is_given_back(running.address).await;
+    let mut wire = Vec::new();
+    // It ends with what the node had written, or with a reset.
+    let _ = reader.read_to_end(&mut wire).await;
+    let ids = answered(&wire);
+    assert!(ids.len() < LONG_ANSWERS as usize, "{}", ids.len());
+    assert_eq!(ids, (0..ids.len() as i32).collect::<Vec<i32>>());
+    drop(sent.await.unwrap());
+}
+
 #[tokio::test]
 async fn a_version_of_api_versions_from_the_future_is_answered_in_version_0() {
     let running = start(10).await;
@@ -169,8 +281,13 @@ async fn connections_beyond_the_limit_are_refused_until_one_ends() {
         Err(CallError::Disconnected { .. } | CallError::Connect { .. })
     ));
     drop(first);
+    place_is_given_back(running.address).await;
+}
+
+/// Until a connection has ended that was the last one allowed.
+async fn place_is_given_back(address: SocketAddr) {
     let mut tries = 0;
-    while Peer::connect(&address, "test").await.is_err() {
+    while Peer::connect(&address.to_string(), "test").await.is_err() {
         tries += 1;
         assert!(tries < 1000, "the place was not given back");
         tokio::time::sleep(Duration::from_millis(10)).await;

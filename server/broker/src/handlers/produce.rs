@@ -17,7 +17,7 @@ use protocol::messages::produce_response::{
     BatchIndexAndErrorMessage, PartitionProduceResponse, ProduceResponse, TopicProduceResponse,
 };
 use storage::Origin;
-use tokio::time::timeout_at;
+use tokio::time::{Instant, timeout_at};
 
 use crate::errors::Refusal;
 use crate::node::Broker;
@@ -43,7 +43,8 @@ struct Durable {
 
 pub(crate) fn handle(broker: &Arc<Broker>, context: &RequestContext, request: ProduceRequest) -> Answer {
     let acks = request.acks;
-    let wait = Duration::from_millis(u64::try_from(request.timeout_ms).unwrap_or(0));
+    // Counts from here: the answers of a connection are waited for one after the other.
+    let deadline = Instant::now() + Duration::from_millis(u64::try_from(request.timeout_ms).unwrap_or(0));
     let mut failed = false;
     let mut waits = Vec::new();
     let mut response = ProduceResponse::default();
@@ -67,13 +68,16 @@ pub(crate) fn handle(broker: &Arc<Broker>, context: &RequestContext, request: Pr
         0 if failed => Answer::Close,
         0 => Answer::Nothing,
         _ if waits.is_empty() => Answer::now(response),
-        _ => Answer::Later(Box::pin(await_durable(response, waits, wait))),
+        _ => Answer::Later(Box::pin(await_durable(response, waits, deadline))),
     }
 }
 
 /// Fills in what became of the batches that wait for the high watermark.
-async fn await_durable(mut response: ProduceResponse, waits: Vec<(usize, usize, Durable)>, wait: Duration) -> Answer {
-    let deadline = tokio::time::Instant::now() + wait;
+async fn await_durable(
+    mut response: ProduceResponse,
+    waits: Vec<(usize, usize, Durable)>,
+    deadline: Instant,
+) -> Answer {
     for (topic_at, partition_at, durable) in waits {
         let error = match timeout_at(deadline, durable.reached).await {
             Ok(Ok(Ok(()))) => continue,

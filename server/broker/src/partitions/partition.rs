@@ -457,7 +457,8 @@ impl Partition {
         if soon {
             self.flusher.add(self.clone());
         }
-        for (waiting, result) in woken {
+        // The newest first: a connection waits for its oldest answer, and finds the others ready when it wakes.
+        for (waiting, result) in woken.into_iter().rev() {
             match waiting {
                 // The request may have given up meanwhile.
                 Waiting::Producer(sender) => drop(sender.send(result)),
