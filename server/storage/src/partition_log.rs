@@ -304,8 +304,8 @@ impl<D: Disk> PartitionLog<D> {
         segment.publish_size(at);
         self.shared.log_end.store(last.next_offset().get(), Ordering::Release);
         self.sync.note_append(at - position, now);
-        if let Err(error) = self.active.write_indexes_if_due(&self.disk, &self.directory) {
-            // The entries stay in memory and are tried again with the next batch; the index can be rebuilt.
+        if let Err(error) = self.active.write_indexes(&self.disk, &self.directory) {
+            // The entries stay in memory and are tried again with the next; the index can be rebuilt.
             warn!(%error, directory = %self.directory.display(), "index entries not written");
         }
         let stamped = last.attributes.timestamp_type() == TimestampType::LogAppendTime;

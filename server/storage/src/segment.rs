@@ -6,7 +6,7 @@
 //!       ^ index entry           ^ index entry    every `index.interval.bytes`
 //! ```
 //! The one writer appends behind `size` and then moves `size`; readers never look beyond. The segment that is written to
-//! has its indexes in memory (and, but for the latest entries, in the files); the others are looked up in their files.
+//! has its indexes in memory (and in the files, for tools and the next start); the others are looked up in their files.
 
 use std::io;
 use std::ops::Range;

@@ -13,10 +13,6 @@ use crate::options::LogOptions;
 use crate::segment::{Indexes, Segment};
 use crate::{offset_index, time_index};
 
-/// How many index entries may be in memory only. After a crash the indexes of the active segment are made anew whatever
-/// their files say; so this saves writes and costs nothing.
-const UNWRITTEN_ENTRIES_MAX: usize = 64;
-
 pub(crate) struct Active<F> {
     pub(crate) segment: Arc<Segment<F>>,
     /// Opened when the first entry is written: most partitions never come to that.
@@ -132,19 +128,6 @@ impl<F: File> Active<F> {
                 });
             }
         });
-    }
-
-    /// Writes the entries that are in memory only once there are some.
-    pub(crate) fn write_indexes_if_due<D: Disk<File = F>>(&mut self, disk: &D, directory: &Path) -> io::Result<()> {
-        let entries = self.segment.with_indexes(|indexes| match indexes {
-            Indexes::Memory { offsets, times } => offsets.len() + times.len(),
-            Indexes::Files { .. } => 0,
-        });
-        let written = self.offsets_written + self.times_written;
-        if entries.saturating_sub(written) < UNWRITTEN_ENTRIES_MAX {
-            return Ok(());
-        }
-        self.write_indexes(disk, directory)
     }
 
     /// Writes the entries that are in memory only.

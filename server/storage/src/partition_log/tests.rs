@@ -116,7 +116,6 @@ on_both_disks! {
     reads_keep_their_bounds => bounds_suite;
     a_log_is_the_same_after_it_was_opened_again => reopen_suite;
     lost_or_senseless_indexes_change_no_answer => index_suite;
-    index_entries_that_are_not_in_the_files_are_not_missed => unwritten_index_suite;
     a_truncated_log_goes_on_at_its_new_end => truncate_suite;
     retention_goes_by_time_size_and_log_start => retention_suite;
 }
@@ -274,42 +273,6 @@ fn index_suite<D: Disk>(disk: &D, path: &Path) {
             log.close().unwrap();
         }
     }
-}
-
-fn unwritten_index_suite<D: Disk>(disk: &D, path: &Path) {
-    let options = LogOptions {
-        index_interval_bytes: 1,
-        ..LogOptions::default()
-    };
-    // Every batch but the first has one.
-    let entries_in_file = || {
-        let file = disk.open(&path.join("00000000000000000000.index"), OpenMode::Read);
-        file.unwrap().size_bytes().unwrap() / 8
-    };
-    let (mut log, _) = open(disk, path, options.clone(), Start::default());
-    let append = |log: &mut PartitionLog<D>, count: i64| {
-        for _ in 0..count {
-            log.append(&batch(&["v"]), CLIENT, NOW).unwrap();
-        }
-    };
-    append(&mut log, 100);
-    assert!((50..99).contains(&entries_in_file()), "{}", entries_in_file());
-    log.truncate_to(Offset::new(90), NOW, |_| Ok(())).unwrap();
-    assert_eq!((entries_in_file(), values(&log, 50).len()), (89, 40));
-    append(&mut log, 5);
-    assert_eq!((entries_in_file(), values(&log, 93).len()), (89, 2));
-    drop(log);
-    let (mut log, _) = open(disk, path, options.clone(), Start::default());
-    assert_eq!((entries_in_file(), values(&log, 0).len()), (94, 95));
-    append(&mut log, 3);
-    let clean = Start {
-        clean: true,
-        recovery_point: log.close().unwrap(),
-        log_start_offset: Offset::ZERO,
-    };
-    assert_eq!(entries_in_file(), 97);
-    let (log, recovery) = open(disk, path, options.clone(), clean);
-    assert_eq!((recovery.indexes_rebuilt, values(&log, 0).len()), (0, 98));
 }
 
 fn truncate_suite<D: Disk>(disk: &D, path: &Path) {
