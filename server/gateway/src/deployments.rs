@@ -67,10 +67,14 @@ impl Kept {
 /// Writes what is deployed for one who asks.
 pub(crate) struct Writer<'a> {
     pub(crate) gateway: &'a Gateway,
-    pub(crate) context: &'a CallContext,
+    context: &'a CallContext,
 }
 
-impl Writer<'_> {
+impl<'a> Writer<'a> {
+    pub(crate) fn new(gateway: &'a Gateway, context: &'a CallContext) -> Self {
+        Writer { gateway, context }
+    }
+
     /// Comes back when this node has seen all that the topic holds now.
     pub(crate) async fn catch_up(&self, kept: Kept) -> Result<(), Problem> {
         let partition = TopicPartition {

@@ -59,8 +59,7 @@ pub(super) async fn follow<F: Follower>(source: Source, follower: Arc<F>) {
                 topic = source.topic,
                 "the topic was made anew: following it from its start"
             );
-            follower.reset();
-            follower.followed(Offset::ZERO);
+            forget(&*follower);
         }
         if begun != Some(id) {
             begun = Some(id);
@@ -69,8 +68,7 @@ pub(super) async fn follow<F: Follower>(source: Source, follower: Arc<F>) {
         let fetched = tokio::select! {
             fetched = source.fetch(position) => fetched,
             () = gone(&source.broker, source.topic, id) => {
-                follower.reset();
-                follower.followed(Offset::ZERO);
+                forget(&*follower);
                 begun = None;
                 continue;
             }
@@ -83,7 +81,7 @@ pub(super) async fn follow<F: Follower>(source: Source, follower: Arc<F>) {
             }
             Err(Error::OutOfRange { log_start, .. }) => {
                 warn!(topic = source.topic, offset = %log_start, "records were deleted: following the topic from its start");
-                follower.reset();
+                forget(&*follower);
                 position = Start::Earliest;
                 tokio::time::sleep(back_off.next()).await;
             }
@@ -94,6 +92,11 @@ pub(super) async fn follow<F: Follower>(source: Source, follower: Arc<F>) {
             }
         }
     }
+}
+
+fn forget(follower: &impl Follower) {
+    follower.reset();
+    follower.followed(Offset::ZERO);
 }
 
 async fn take<F: Follower>(follower: &Arc<F>, fetched: Fetched) {

@@ -110,10 +110,7 @@ pub(crate) async fn upload(
     let (host, bytes) = (gateway.host.clone(), body.bytes.clone());
     let module = blocking(move || host.load(&bytes)).await??;
     let info = module.info();
-    let writer = Writer {
-        gateway: &gateway,
-        context: &context,
-    };
+    let writer = Writer::new(&gateway, &context);
     let _turn = gateway.changes.modules.lock().await;
     writer.catch_up(Kept::Modules).await?;
     let status = if gateway.plugins.module(&info.digest).is_some() {
@@ -202,10 +199,7 @@ pub(crate) async fn delete(
     Caller(context): Caller,
     NamedModule(digest): NamedModule,
 ) -> Result<StatusCode, Problem> {
-    let writer = Writer {
-        gateway: &gateway,
-        context: &context,
-    };
+    let writer = Writer::new(&gateway, &context);
     let _module_turn = gateway.changes.modules.lock().await;
     let _turn = gateway.changes.deployments.lock().await;
     writer.catch_up(Kept::Modules).await?;

@@ -129,10 +129,7 @@ pub(crate) async fn deploy(
 ) -> Result<(StatusCode, Json<Processor>), Problem> {
     let wanted = body.parse::<ProcessorSpec<'_>>()?.read()?;
     check_topics(&name, &wanted)?;
-    let writer = Writer {
-        gateway: &gateway,
-        context: &context,
-    };
+    let writer = Writer::new(&gateway, &context);
     let _turn = gateway.changes.deployments.lock().await;
     writer.catch_up(Kept::Modules).await?;
     writer.catch_up(Kept::Deployments).await?;
@@ -260,10 +257,7 @@ pub(crate) async fn delete(
     NamedProcessor(name): NamedProcessor,
     Parameters(how): Parameters<DeleteParameters>,
 ) -> Result<StatusCode, Problem> {
-    let writer = Writer {
-        gateway: &gateway,
-        context: &context,
-    };
+    let writer = Writer::new(&gateway, &context);
     let _turn = gateway.changes.deployments.lock().await;
     writer.catch_up(Kept::Deployments).await?;
     find(&gateway, &name)?;
@@ -295,16 +289,7 @@ pub(crate) async fn pause(
     NamedProcessor(name): NamedProcessor,
     body: SmallBody,
 ) -> Result<Json<Processor>, Problem> {
-    set_paused(
-        &Writer {
-            gateway: &gateway,
-            context: &context,
-        },
-        &name,
-        &body,
-        true,
-    )
-    .await
+    set_paused(&Writer::new(&gateway, &context), &name, &body, true).await
 }
 
 /// Resume a processor
@@ -328,16 +313,7 @@ pub(crate) async fn resume(
     NamedProcessor(name): NamedProcessor,
     body: SmallBody,
 ) -> Result<Json<Processor>, Problem> {
-    set_paused(
-        &Writer {
-            gateway: &gateway,
-            context: &context,
-        },
-        &name,
-        &body,
-        false,
-    )
-    .await
+    set_paused(&Writer::new(&gateway, &context), &name, &body, false).await
 }
 
 async fn set_paused(

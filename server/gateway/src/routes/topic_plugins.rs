@@ -150,10 +150,7 @@ pub(crate) async fn bind(
 ) -> Result<(StatusCode, Json<BoundTopicPlugins>), Problem> {
     let wanted = body.parse::<BindTopicPlugins<'_>>()?.read()?;
     gateway.client.describe_topic(&context, &topic).await?;
-    let writer = Writer {
-        gateway: &gateway,
-        context: &context,
-    };
+    let writer = Writer::new(&gateway, &context);
     let _turn = gateway.changes.deployments.lock().await;
     writer.catch_up(Kept::Modules).await?;
     writer.catch_up(Kept::Deployments).await?;
@@ -207,10 +204,7 @@ pub(crate) async fn unbind(
     Caller(context): Caller,
     NamedTopic(topic): NamedTopic,
 ) -> Result<StatusCode, Problem> {
-    let writer = Writer {
-        gateway: &gateway,
-        context: &context,
-    };
+    let writer = Writer::new(&gateway, &context);
     let _turn = gateway.changes.deployments.lock().await;
     writer.catch_up(Kept::Deployments).await?;
     if gateway.plugins.topic_plugins(&topic).is_none() {
