@@ -304,9 +304,8 @@ impl<D: Disk> PartitionLog<D> {
         segment.publish_size(at);
         self.shared.log_end.store(last.next_offset().get(), Ordering::Release);
         self.sync.note_append(at - position, now);
-        if let Err(error) = self.active.write_indexes(&self.disk, &self.directory) {
-            // The entries stay in memory and are tried again with the next; the index can be rebuilt.
-            warn!(%error, directory = %self.directory.display(), "index entries not written");
+        if self.active.indexes_are_due() {
+            self.write_indexes();
         }
         let stamped = last.attributes.timestamp_type() == TimestampType::LogAppendTime;
         Ok(Appended {
@@ -317,6 +316,14 @@ impl<D: Disk> PartitionLog<D> {
             is_duplicate: false,
             size_bytes,
         })
+    }
+
+    /// Brings the indexes' files up to date. Entries that cannot be written stay in memory and are tried again with the
+    /// next; the index can be rebuilt.
+    fn write_indexes(&mut self) {
+        if let Err(error) = self.active.write_indexes(&self.disk, &self.directory) {
+            warn!(%error, directory = %self.directory.display(), "index entries not written");
+        }
     }
 
     /// Takes back what a failed write may have left behind the end. A full disk may have room again later; any other

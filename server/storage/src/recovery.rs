@@ -25,13 +25,12 @@ use crate::leader_epochs::LeaderEpochs;
 use crate::log_reader::{DamagedRange, Shared};
 use crate::options::{Durability, LogOptions};
 use crate::partition_log::{Active, PartitionLog, Parts, rewrite_index_files, write_epochs};
-use crate::producer_state::ProducerStates;
 use crate::scan::{self, Check};
 use crate::segment::{Indexes, Segment};
 use crate::{offset_index, time_index};
 
 pub(crate) use replay::{load_snapshot, replay_producers};
-use replay::{remove_snapshots_above, visit_headers};
+use replay::{Replay, remove_snapshots_above, visit_headers};
 pub(crate) use resume::reopen_segment;
 use resume::resume;
 
@@ -91,7 +90,7 @@ impl<D: Disk> PartitionLog<D> {
             start,
             recovery: Recovery::default(),
             epochs: LeaderEpochs::default(),
-            producers: ProducerStates::default(),
+            replay: Replay::default(),
         };
         let bases = opening.tidy()?;
         let opened = if bases.is_empty() {
@@ -104,7 +103,7 @@ impl<D: Disk> PartitionLog<D> {
         } else {
             start.recovery_point.min(opened.end)
         };
-        let (epochs, producers, recovery) = (opening.epochs, opening.producers, opening.recovery);
+        let (epochs, producers, recovery) = (opening.epochs, opening.replay.producers, opening.recovery);
         // A checkpoint that lies outside of the log is of another life of it.
         let first = opened.segments[0].base_offset;
         let recorded = start.log_start_offset;
@@ -144,7 +143,7 @@ struct Opening<'a, D: Disk> {
     start: Start,
     recovery: Recovery,
     epochs: LeaderEpochs,
-    producers: ProducerStates,
+    replay: Replay,
 }
 
 struct Opened<F> {
@@ -233,10 +232,12 @@ impl<D: Disk> Opening<'_, D> {
             return Ok(None);
         }
         segments.push(loaded.active.segment.clone());
-        self.load_epochs(&segments, loaded.end)?;
-        let (mut producers, from) = load_snapshot(self.disk, self.directory, loaded.end)?;
-        replay_producers(&segments, from, loaded.end, &mut producers)?;
-        self.producers = producers;
+        let on_disk = self.read_epochs()?;
+        if on_disk.is_none() {
+            self.visit_epochs(&segments, loaded.end)?;
+        }
+        self.finish_epochs(on_disk, loaded.end)?;
+        self.load_producers(&segments, loaded.end)?;
         Ok(Some(Opened {
             segments,
             active: loaded.active,
@@ -255,6 +256,15 @@ impl<D: Disk> Opening<'_, D> {
             .iter()
             .map(|base| self.open_sealed(*base))
             .collect::<io::Result<Vec<_>>>()?;
+        // Snapshots of what is read again may be from a tail that is gone.
+        let trusted = bases[first];
+        remove_snapshots_above(self.disk, self.directory, trusted)?;
+        self.load_producers(&segments, trusted)?;
+        let epochs = self.read_epochs()?;
+        match &epochs {
+            Some(_) => self.replay.epochs_from = self.start.recovery_point,
+            None => self.visit_epochs(&segments, trusted)?,
+        }
         let mut unsynced = Vec::new();
         let mut last = None;
         for (index, base) in bases.iter().enumerate().skip(first) {
@@ -281,14 +291,8 @@ impl<D: Disk> Opening<'_, D> {
         let Some(Loaded { active, end }) = last else {
             return Err(io::Error::other("no segment to load"));
         };
-        self.load_epochs(&segments, end)?;
-        // Snapshots of what is read again may be from a tail that is gone.
-        let trusted = bases[first];
-        remove_snapshots_above(self.disk, self.directory, trusted)?;
+        self.finish_epochs(epochs, end)?;
         self.disk.sync_directory(self.directory)?;
-        let (mut producers, from) = load_snapshot(self.disk, self.directory, trusted)?;
-        replay_producers(&segments, from, end, &mut producers)?;
-        self.producers = producers;
         Ok(Opened {
             segments,
             active,
@@ -305,8 +309,7 @@ impl<D: Disk> Opening<'_, D> {
             let path = Kind::Log.path(self.directory, last);
             let file = self.disk.open(&path, OpenMode::Read)?;
             let size = file.size_bytes()?;
-            let end = scan::scan(&file, 0, size, last, Check::Checksums, |_, _| Ok(()))?;
-            if last < self.start.recovery_point || end.position > 0 {
+            if last < self.start.recovery_point || scan::begins_sound(&file, size, last)? {
                 break;
             }
             if size > 0 && scan::find_batch_after(&file, 0, size, last)?.is_some() {
@@ -361,6 +364,7 @@ impl<D: Disk> Opening<'_, D> {
             faulty: false,
         };
         loop {
+            let replay = &mut self.replay;
             at = scan::scan(
                 &segment.log,
                 at.position,
@@ -369,7 +373,7 @@ impl<D: Disk> Opening<'_, D> {
                 Check::Checksums,
                 |header, position| {
                     active.note(header, position, options);
-                    Ok(())
+                    replay.note(&segment.log, header, position)
                 },
             )?;
             if !at.faulty {
@@ -478,33 +482,44 @@ impl<D: Disk> Opening<'_, D> {
         }))
     }
 
-    /// The epochs of the checkpoint, corrected by what was read; all of them from the segments if it is of no use.
-    fn load_epochs(&mut self, segments: &[Arc<Segment<D::File>>], end: Offset) -> io::Result<()> {
+    /// The epochs of the checkpoint; `None` if it is of no use.
+    fn read_epochs(&self) -> io::Result<Option<LeaderEpochs>> {
         let path = self.directory.join(LEADER_EPOCH_CHECKPOINT);
-        let on_disk = match read_small_file(self.disk, &path, CHECKPOINT_BYTES_MAX) {
-            Ok(bytes) => String::from_utf8(bytes)
+        match read_small_file(self.disk, &path, CHECKPOINT_BYTES_MAX) {
+            Ok(bytes) => Ok(String::from_utf8(bytes)
                 .ok()
-                .and_then(|text| LeaderEpochs::from_text(&text)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(error),
-        };
+                .and_then(|text| LeaderEpochs::from_text(&text))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Takes the epochs of the batches below `end` from the segments.
+    fn visit_epochs(&mut self, segments: &[Arc<Segment<D::File>>], end: Offset) -> io::Result<()> {
+        let replay = &mut self.replay;
+        visit_headers(segments, Offset::ZERO, end, |header, _| {
+            replay.note_epoch(header);
+            Ok(())
+        })
+    }
+
+    /// The epochs of the checkpoint as far as the log goes, corrected by what was read.
+    fn finish_epochs(&mut self, on_disk: Option<LeaderEpochs>, end: Offset) -> io::Result<()> {
         let mut epochs = on_disk.clone().unwrap_or_default();
         epochs.truncate_from_end(end);
-        let from = match (&on_disk, self.start.clean) {
-            (Some(_), true) => end,
-            (Some(_), false) => self.start.recovery_point,
-            (None, _) => Offset::ZERO,
-        };
-        visit_headers(segments, from, end, |header, _| {
-            if let Some(epoch) = header.leader_epoch() {
-                epochs.assign(epoch, header.first_offset());
-            }
-            Ok(())
-        })?;
+        self.replay.assign_to(&mut epochs);
         if on_disk.as_ref() != Some(&epochs) && !(on_disk.is_none() && epochs.entries().is_empty()) {
             write_epochs(self.disk, self.directory, &epochs)?;
         }
         self.epochs = epochs;
+        Ok(())
+    }
+
+    /// The producers of the batches below `end`: from the latest snapshot, and what `segments` hold behind it.
+    fn load_producers(&mut self, segments: &[Arc<Segment<D::File>>], end: Offset) -> io::Result<()> {
+        let (mut producers, from) = load_snapshot(self.disk, self.directory, end)?;
+        replay_producers(segments, from, end, &mut producers)?;
+        self.replay.producers = producers;
         Ok(())
     }
 }

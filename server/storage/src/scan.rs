@@ -70,6 +70,7 @@ impl<'f, F: File> Window<'f, F> {
     }
 
     /// At least `wanted` bytes from `position` on if the file has them, else what it has.
+    #[inline]
     pub(crate) fn at(&mut self, position: u64, wanted: usize) -> io::Result<&[u8]> {
         let available = usize::try_from(self.size.saturating_sub(position)).unwrap_or(usize::MAX);
         let wanted = wanted.min(available);
@@ -100,8 +101,10 @@ impl<'f, F: File> Window<'f, F> {
     pub(crate) fn header(&mut self, position: u64) -> io::Result<Option<BatchHeader>> {
         let size = self.size;
         let bytes = self.at(position, HEADER_BYTES)?;
-        let header = BatchHeader::parse(bytes).ok();
-        Ok(header.filter(|header| header.size_bytes() as u64 <= size - position))
+        match BatchHeader::parse(bytes) {
+            Ok(header) if header.size_bytes() as u64 <= size - position => Ok(Some(header)),
+            _ => Ok(None),
+        }
     }
 
     /// Whether the checksum of the batch at `position` is right. Batches larger than a chunk are read piecewise.
@@ -139,12 +142,12 @@ pub(crate) fn scan<F: File>(
         faulty: false,
     };
     while end.position < size {
-        let Some(header) = window
-            .header(end.position)?
-            .filter(|header| header.first_offset() >= end.next_offset)
-        else {
-            end.faulty = true;
-            break;
+        let header = match window.header(end.position)? {
+            Some(header) if header.first_offset() >= end.next_offset => header,
+            _ => {
+                end.faulty = true;
+                break;
+            }
         };
         if check == Check::Checksums && !window.is_sound(&header, end.position)? {
             end.faulty = true;
@@ -155,6 +158,15 @@ pub(crate) fn scan<F: File>(
         end.next_offset = header.next_offset();
     }
     Ok(end)
+}
+
+/// Whether `file` begins with a sound batch of an offset from `expected` on.
+pub(crate) fn begins_sound<F: File>(file: &F, size: u64, expected: Offset) -> io::Result<bool> {
+    let mut window = Window::new(file, size, Check::Checksums);
+    match window.header(0)? {
+        Some(header) if header.first_offset() >= expected => window.is_sound(&header, 0),
+        _ => Ok(false),
+    }
 }
 
 /// The first sound batch behind `position` that could follow `expected`, and where it is.

@@ -136,6 +136,7 @@ impl BatchHeader {
     ///
     /// # Errors
     /// If fewer than [`HEADER_BYTES`] are there, the format is not 2, or length, offsets or count are out of range.
+    #[inline]
     pub fn parse(bytes: &[u8]) -> Result<BatchHeader, BatchError> {
         let Some(bytes) = bytes.first_chunk::<HEADER_BYTES>() else {
             return Err(BatchError::Truncated {
@@ -165,6 +166,7 @@ impl BatchHeader {
         Ok(header)
     }
 
+    #[inline]
     fn check_ranges(&self) -> Result<(), BatchError> {
         if usize::try_from(self.batch_length).map_or(true, |length| length < HEADER_BYTES - LENGTH_PREFIX_BYTES) {
             return Err(BatchError::Length(self.batch_length));
@@ -233,48 +235,57 @@ impl BatchHeader {
 
     /// The whole batch, header included.
     #[must_use]
+    #[inline]
     pub fn size_bytes(&self) -> usize {
         LENGTH_PREFIX_BYTES + usize::try_from(self.batch_length).expect("parse refuses negative lengths")
     }
 
     #[must_use]
+    #[inline]
     pub fn first_offset(&self) -> Offset {
         Offset::new(self.base_offset)
     }
 
     #[must_use]
+    #[inline]
     pub fn last_offset(&self) -> Offset {
         self.first_offset().plus(i64::from(self.last_offset_delta))
     }
 
     /// The offset after the last.
     #[must_use]
+    #[inline]
     pub fn next_offset(&self) -> Offset {
         self.last_offset().plus(1)
     }
 
     #[must_use]
+    #[inline]
     pub fn leader_epoch(&self) -> Option<LeaderEpoch> {
         LeaderEpoch::from_wire(self.partition_leader_epoch)
     }
 
     #[must_use]
+    #[inline]
     pub fn producer_id(&self) -> Option<ProducerId> {
         ProducerId::from_wire(self.producer_id)
     }
 
     #[must_use]
+    #[inline]
     pub fn producer_epoch(&self) -> Option<ProducerEpoch> {
         ProducerEpoch::from_wire(self.producer_epoch)
     }
 
     #[must_use]
+    #[inline]
     pub fn base_sequence(&self) -> Option<Sequence> {
         Sequence::from_wire(self.base_sequence)
     }
 
     /// The sequence of the last record, wrapped past 2³¹−1.
     #[must_use]
+    #[inline]
     pub fn last_sequence(&self) -> Option<Sequence> {
         self.base_sequence().map(|first| first.plus(self.last_offset_delta))
     }
@@ -294,6 +305,7 @@ impl BatchHeader {
     }
 }
 
+#[inline]
 fn part<const N: usize>(bytes: &[u8; HEADER_BYTES], at: usize) -> [u8; N] {
     let mut part = [0; N];
     part.copy_from_slice(&bytes[at..at + N]);

@@ -5,7 +5,14 @@ pub(super) const VARINT_BYTES_MAX: usize = 5;
 const VARLONG_BYTES_MAX: usize = 10;
 
 /// Takes an i64 off the front of `input`; `None` if it is cut short or too long.
+#[inline]
 pub(super) fn take_varlong(input: &mut &[u8]) -> Option<i64> {
+    let first = *input.first()?;
+    if first & 0x80 == 0 {
+        *input = &input[1..];
+        let bits = u64::from(first);
+        return Some((bits >> 1).cast_signed() ^ -(bits & 1).cast_signed());
+    }
     let mut bits = 0u64;
     for (at, byte) in input.iter().take(VARLONG_BYTES_MAX).enumerate() {
         let group = u64::from(byte & 0x7f);

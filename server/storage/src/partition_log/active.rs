@@ -13,6 +13,9 @@ use crate::options::LogOptions;
 use crate::segment::{Indexes, Segment};
 use crate::{offset_index, time_index};
 
+/// So many entries may wait in memory for the next sync, which writes them.
+const ENTRIES_UNWRITTEN_MAX: usize = 64;
+
 pub(crate) struct Active<F> {
     pub(crate) segment: Arc<Segment<F>>,
     /// Opened when the first entry is written: most partitions never come to that.
@@ -128,6 +131,15 @@ impl<F: File> Active<F> {
                 });
             }
         });
+    }
+
+    /// Whether so many entries are in memory only that they are to be written before the next sync.
+    pub(crate) fn indexes_are_due(&self) -> bool {
+        let offsets = self.segment.with_indexes(|indexes| match indexes {
+            Indexes::Memory { offsets, .. } => offsets.len(),
+            Indexes::Files { .. } => 0,
+        });
+        offsets >= self.offsets_written + ENTRIES_UNWRITTEN_MAX
     }
 
     /// Writes the entries that are in memory only.

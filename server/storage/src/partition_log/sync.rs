@@ -120,6 +120,8 @@ impl<D: Disk> PartitionLog<D> {
     }
 
     fn take_sync(&mut self) -> SyncHandle<D> {
+        // Not synced here, but there for tools that look at the files of a running node.
+        self.write_indexes();
         let mut files = std::mem::take(&mut self.sync.files);
         files.push(self.active.segment.log.clone());
         let directory = std::mem::take(&mut self.sync.directory_changed);

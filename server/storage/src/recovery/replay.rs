@@ -1,15 +1,16 @@
-//! Makes the producers of a log again: from the latest snapshot and the batches behind it.
+//! Makes the producers and epochs of a log again: the producers from the latest snapshot and the batches behind it.
 
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use model::Offset;
+use model::{LeaderEpoch, Offset};
 use model::record_batch::{BatchHeader, ControlType, HEADER_BYTES};
 use tracing::warn;
 
 use crate::disk::{Disk, File, read_exact_at, read_small_file};
 use crate::file_names::Kind;
+use crate::leader_epochs::LeaderEpochs;
 use crate::partition_log::marker;
 use crate::producer_state::{ProducerStates, SNAPSHOT_BYTES_MAX};
 use crate::scan::{self, Check};
@@ -17,6 +18,40 @@ use crate::segment::{Segment, Wait};
 
 /// Only batches up to this size are looked into for a transaction marker; real ones are 78 bytes.
 const MARKER_BATCH_BYTES_MAX: usize = 4096;
+
+/// What the batches of a log say while they are read again, so that each is read once.
+#[derive(Debug, Default)]
+pub(super) struct Replay {
+    pub(super) producers: ProducerStates,
+    /// Batches that end below say nothing about epochs that is not known already.
+    pub(super) epochs_from: Offset,
+    /// Where the epoch of the batches changes.
+    epochs: Vec<(LeaderEpoch, Offset)>,
+}
+
+impl Replay {
+    /// Takes the batch at `position` of `file` in.
+    pub(super) fn note<F: File>(&mut self, file: &F, header: &BatchHeader, position: u64) -> io::Result<()> {
+        self.producers.note(header, read_marker(file, header, position)?);
+        self.note_epoch(header);
+        Ok(())
+    }
+
+    pub(super) fn note_epoch(&mut self, header: &BatchHeader) {
+        if let Some(epoch) = header.leader_epoch()
+            && header.last_offset() >= self.epochs_from
+            && self.epochs.last().is_none_or(|(last, _)| *last != epoch)
+        {
+            self.epochs.push((epoch, header.first_offset()));
+        }
+    }
+
+    pub(super) fn assign_to(&self, epochs: &mut LeaderEpochs) {
+        for (epoch, start_offset) in &self.epochs {
+            epochs.assign(*epoch, *start_offset);
+        }
+    }
+}
 
 /// The producers of the latest readable snapshot at or below `end`, and its offset; none and 0 if there is none.
 pub(crate) fn load_snapshot<D: Disk>(disk: &D, directory: &Path, end: Offset) -> io::Result<(ProducerStates, Offset)> {
