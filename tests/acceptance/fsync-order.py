@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """An answer to acks=all leaves only after its batch is on disk, as strace sees it.
 
-Several connections produce to one partition, each one batch after the other, all batches of one size. For every answer:
-an fdatasync of the log began after the write that completed the answer's batch had returned, and had ended before the
-answer's write on the socket began.
+Several connections produce to one partition, all batches of one size: first each one batch after the other, then with
+many under way, whose answers may leave together. For every answer: an fdatasync of the log began after the write that
+completed the answer's batch had returned, and had ended before the answer's write on the socket began.
 
     fsync-order.py [--server millstream|kafka] [--set KEY=VALUE]
 
@@ -28,25 +28,32 @@ import wire  # noqa: E402
 TOPIC = "fsync-order"
 CONNECTIONS = 4
 RECORDS_PER_CONNECTION = 50
+# How many requests of a connection are under way at most, in the two parts.
+DEPTHS = (1, 16)
 SHOWN_MAX = 10
 VALUE_BYTES = 200
 
 
-def produce(connection, offsets, errors):
+def produce(connection, depth, offsets, errors):
     try:
         for number in range(RECORDS_PER_CONNECTION):
             value = f"{connection.port} {number}".encode().ljust(VALUE_BYTES, b".")
-            offsets.append(connection.produce(TOPIC, 0, wire.batch(value)))
+            connection.send(TOPIC, 0, wire.batch(value))
+            if number >= depth - 1:
+                offsets.append(connection.receive(TOPIC))
+        while len(offsets) < RECORDS_PER_CONNECTION:
+            offsets.append(connection.receive(TOPIC))
     except (OSError, RuntimeError) as error:
         errors.append(str(error))
 
 
-def load(connections):
+def load(connections, depth):
     """Produces on all connections at once; per connection the base offsets in the order of the answers."""
     errors = []
     offsets = {connection.port: [] for connection in connections}
     threads = [
-        threading.Thread(target=produce, args=(connection, offsets[connection.port], errors)) for connection in connections
+        threading.Thread(target=produce, args=(connection, depth, offsets[connection.port], errors))
+        for connection in connections
     ]
     for thread in threads:
         thread.start()
@@ -55,8 +62,21 @@ def load(connections):
     return offsets, errors
 
 
-def violations(calls, offsets, batch_bytes, first_offset):
-    """Answers that left before their batch was on disk, and what else does not fit."""
+def begins(writes, answer_bytes):
+    """When the write began that holds the first byte of each answer, in the order of the answers."""
+    sent = 0
+    answers = 0
+    for write in writes:
+        sent += write.result
+        while answers * answer_bytes < sent:
+            yield write.begin
+            answers += 1
+
+
+def violations(calls, offsets, batch_bytes, first_offset, answer_bytes):
+    """Answers that left before their batch was on disk, what else does not fit, and how many syncs and answers' writes
+    there were.
+    """
     log = [call for call in calls if f"/{TOPIC}-0/" in call.target and call.target.endswith(".log")]
     syncs = [call for call in log if call.name in ("fdatasync", "fsync") and call.result == 0]
     writes = [call for call in log if call not in syncs and call.result > 0]
@@ -66,34 +86,42 @@ def violations(calls, offsets, batch_bytes, first_offset):
         total += call.result
         written.append((total, call.end))
     wrong = []
+    sends = 0
     for port, base_offsets in offsets.items():
-        answers = [call for call in calls if call.target.startswith("TCP") and call.target.endswith(f":{port}]")]
-        if len(answers) < len(base_offsets):
-            wrong.append(f"connection {port}: {len(base_offsets)} answers, but {len(answers)} writes on the socket")
+        sent = [call for call in calls if call.target.startswith("TCP") and call.target.endswith(f":{port}]")]
+        sends += len(sent)
+        answers = list(begins(sent, answer_bytes))
+        if len(answers) != len(base_offsets):
+            wrong.append(f"connection {port}: {len(base_offsets)} answers, but {len(answers)} written on the socket")
         for answer, offset in zip(answers, base_offsets):
             needed = (offset - first_offset + 1) * batch_bytes
             complete = next((end for total, end in written if total >= needed), None)
             if complete is None:
                 wrong.append(f"offset {offset}: the log was not written")
-            elif not any(complete <= sync.begin and sync.end <= answer.begin for sync in syncs):
-                wrong.append(f"offset {offset}: written by {complete:.6f}, answered at {answer.begin:.6f}, no sync between")
-    return wrong, len(syncs)
+            elif not any(complete <= sync.begin and sync.end <= answer for sync in syncs):
+                wrong.append(f"offset {offset}: written by {complete:.6f}, answered at {answer:.6f}, no sync between")
+    return wrong, len(syncs), sends
 
 
 def run(server, directory):
     acknowledged.create_topic(server.bootstrap, TOPIC, 1)
-    connections = [wire.Connection(server.port) for _ in range(CONNECTIONS)]
     batch_bytes = len(wire.batch(b"." * VALUE_BYTES))
-    harness.wait_for(lambda: produces(connections[0]), "the partition takes a batch")
-    first_offset = connections[0].produce(TOPIC, 0, wire.batch(b"." * VALUE_BYTES)) + 1
-    watched = strace.Strace(server.process_id(), str(pathlib.Path(directory) / "strace.txt"))
-    offsets, errors = load(connections)
-    calls = watched.stop()
-    for connection in connections:
-        connection.close()
-    wrong, syncs = violations(calls, offsets, batch_bytes, first_offset)
-    print(f"{sum(map(len, offsets.values()))} answers, {syncs} syncs")
-    return errors + wrong
+    wrong = []
+    for depth in DEPTHS:
+        connections = [wire.Connection(server.port) for _ in range(CONNECTIONS)]
+        harness.wait_for(lambda: produces(connections[0]), "the partition takes a batch")
+        received = connections[0].received_bytes
+        first_offset = connections[0].produce(TOPIC, 0, wire.batch(b"." * VALUE_BYTES)) + 1
+        answer_bytes = connections[0].received_bytes - received
+        watched = strace.Strace(server.process_id(), str(pathlib.Path(directory) / f"strace-{depth}.txt"))
+        offsets, errors = load(connections, depth)
+        calls = watched.stop()
+        for connection in connections:
+            connection.close()
+        more, syncs, sends = violations(calls, offsets, batch_bytes, first_offset, answer_bytes)
+        print(f"{depth} under way: {sum(map(len, offsets.values()))} answers in {sends} writes, {syncs} syncs")
+        wrong += errors + more
+    return wrong
 
 
 def produces(connection):
@@ -121,7 +149,7 @@ def main():
         shutil.rmtree(directory, ignore_errors=True)
     for line in wrong[:SHOWN_MAX]:
         print(f"wrong: {line}")
-    expected = CONNECTIONS * RECORDS_PER_CONNECTION
+    expected = CONNECTIONS * RECORDS_PER_CONNECTION * len(DEPTHS)
     print(f"{max(expected - len(wrong), 0)} passed, {len(wrong)} failed")
     return 1 if wrong else 0
 

@@ -56,20 +56,29 @@ def _text(text):
 
 
 class Connection:
-    """Sends one produce after the other and waits for each answer."""
+    """Sends produce requests; `produce` waits for each answer, `send` and `receive` let several be under way."""
 
     def __init__(self, port, timeout=60):
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=timeout)
         self.port = self._socket.getsockname()[1]
         self._correlation_id = 0
+        # What has come, with the lengths before the frames.
+        self.received_bytes = 0
 
     def produce(self, topic, partition, records, acks=-1):
         """The base offset that the broker has given the batch."""
+        self.send(topic, partition, records, acks)
+        return self.receive(topic)
+
+    def send(self, topic, partition, records, acks=-1):
         self._correlation_id += 1
         head = struct.pack(">hhi", PRODUCE, VERSION, self._correlation_id) + _text("wire")
         body = struct.pack(">hhii", -1, acks, 30000, 1) + _text(topic)
         body += struct.pack(">iii", 1, partition, len(records)) + records
         self._socket.sendall(struct.pack(">i", len(head) + len(body)) + head + body)
+
+    def receive(self, topic):
+        """The base offset of the oldest batch that is not answered yet."""
         answer = self._read(struct.unpack(">i", self._read(4))[0])
         after_topic = 4 + 4 + 2 + len(topic)
         _, _, error, base_offset = struct.unpack(">iihq", answer[after_topic : after_topic + 18])
@@ -84,6 +93,7 @@ class Connection:
             if not part:
                 raise OSError("the connection was closed")
             data += part
+        self.received_bytes += size
         return data
 
     def close(self):

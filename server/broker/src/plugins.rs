@@ -91,6 +91,7 @@ impl Plugins {
         ));
         Plugins {
             running: Arc::new(NodePlugins {
+                broker: broker.clone(),
                 modules,
                 deployments,
                 board,

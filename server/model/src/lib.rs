@@ -8,6 +8,7 @@ pub mod error_code;
 pub mod ids;
 pub mod offset;
 pub mod record_batch;
+pub mod spelling;
 pub mod time;
 
 pub use epoch::{ControllerEpoch, LeaderEpoch, ProducerEpoch};

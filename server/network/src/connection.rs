@@ -127,7 +127,8 @@ impl<N: Dispatch> Connection<N> {
         }
     }
 
-    /// The next request's frame; sends meanwhile whatever gets ready.
+    /// The next request's frame; sends meanwhile whatever gets ready. Requests that came together are started together, so
+    /// that their answers may leave together.
     async fn next_frame(&mut self, wait: Duration) -> Result<Option<Bytes>, ConnectionError> {
         loop {
             if self.answers.is_empty() {
@@ -137,6 +138,9 @@ impl<N: Dispatch> Connection<N> {
                 };
             }
             let room = self.answers.has_room();
+            if room && self.frames.has_frame() {
+                return Ok(self.frames.next().await?);
+            }
             tokio::select! {
                 biased;
                 outgoing = self.answers.take_ready() => {

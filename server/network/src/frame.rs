@@ -74,6 +74,11 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
         }
     }
 
+    /// Whether the next frame has come whole, so that [`FrameReader::next`] gives it at once.
+    pub fn has_frame(&self) -> bool {
+        matches!(self.announced(), Ok(Some(length)) if self.buffer.len() - LENGTH_BYTES >= length)
+    }
+
     fn announced(&self) -> Result<Option<usize>, FrameError> {
         let Some(prefix) = self.buffer.first_chunk::<LENGTH_BYTES>() else {
             return Ok(None);
@@ -171,8 +176,11 @@ mod tests {
         .unwrap();
         write_frame(&mut wire, &[Bytes::from(vec![7; 900])]).await.unwrap();
         let mut frames = reader(&wire);
+        assert!(!frames.has_frame());
         assert_eq!(frames.next().await.unwrap().unwrap(), "abcde");
+        assert!(frames.has_frame(), "both came in one read");
         assert_eq!(frames.next().await.unwrap().unwrap(), vec![7; 900]);
+        assert!(!frames.has_frame());
         assert!(frames.next().await.unwrap().is_none());
     }
 

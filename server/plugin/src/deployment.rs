@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use bytes::Bytes;
-use model::{Offset, Timestamp, TopicName};
+use model::{Offset, Timestamp, TopicId, TopicName};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::host::Digest;
@@ -150,6 +150,10 @@ pub struct Deployment {
 /// The plugins that stand between a topic and those who read and write it by HTTP. The topic is the record's key.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TopicPlugins {
+    /// Which topic of that name they were bound to: one that is made after it has none of them. `None` in a record that
+    /// does not say: whichever has the name.
+    #[serde(with = "optional_text", skip_serializing_if = "Option::is_none", default)]
+    pub topic_id: Option<TopicId>,
     #[serde(with = "optional_text", skip_serializing_if = "Option::is_none", default)]
     pub key_serde: Option<Digest>,
     #[serde(with = "optional_text", skip_serializing_if = "Option::is_none", default)]
@@ -312,6 +316,16 @@ impl Worded for TopicName {
     }
 }
 
+impl Worded for TopicId {
+    fn word(&self) -> String {
+        self.to_string()
+    }
+
+    fn read(text: &str) -> Result<Self, String> {
+        text.parse().map_err(|error: model::ids::UuidError| error.to_string())
+    }
+}
+
 impl Worded for From {
     fn word(&self) -> String {
         self.to_string()
@@ -386,6 +400,7 @@ mod tests {
         assert!(text.contains(r#""from":"offset:12""#), "{text}");
         assert_eq!(decode_value::<Deployment>(&written).unwrap(), deployment());
         let bound = TopicPlugins {
+            topic_id: Some(TopicId::from_bytes([5; 16])),
             value_serde: Some(Digest::new([9; 32])),
             ..TopicPlugins::default()
         };

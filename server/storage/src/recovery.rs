@@ -29,8 +29,8 @@ use crate::scan::{self, Check};
 use crate::segment::{Indexes, Segment};
 use crate::{offset_index, time_index};
 
-pub(crate) use replay::{load_snapshot, replay_producers};
 use replay::{Replay, remove_snapshots_above, visit_headers};
+pub(crate) use replay::{load_snapshot, replay_producers};
 pub(crate) use resume::reopen_segment;
 use resume::resume;
 
@@ -291,7 +291,7 @@ impl<D: Disk> Opening<'_, D> {
         let Some(Loaded { active, end }) = last else {
             return Err(io::Error::other("no segment to load"));
         };
-        self.finish_epochs(epochs, end)?;
+        self.finish_epochs(epochs, self.start.recovery_point.min(end))?;
         self.disk.sync_directory(self.directory)?;
         Ok(Opened {
             segments,
@@ -503,10 +503,10 @@ impl<D: Disk> Opening<'_, D> {
         })
     }
 
-    /// The epochs of the checkpoint as far as the log goes, corrected by what was read.
-    fn finish_epochs(&mut self, on_disk: Option<LeaderEpochs>, end: Offset) -> io::Result<()> {
+    /// The epochs of the checkpoint that begin below `known_to`, and behind them those of the batches that were read.
+    fn finish_epochs(&mut self, on_disk: Option<LeaderEpochs>, known_to: Offset) -> io::Result<()> {
         let mut epochs = on_disk.clone().unwrap_or_default();
-        epochs.truncate_from_end(end);
+        epochs.truncate_from_end(known_to);
         self.replay.assign_to(&mut epochs);
         if on_disk.as_ref() != Some(&epochs) && !(on_disk.is_none() && epochs.entries().is_empty()) {
             write_epochs(self.disk, self.directory, &epochs)?;
@@ -523,3 +523,6 @@ impl<D: Disk> Opening<'_, D> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,6 @@
 //! Whether a processor could run as it is asked for, next to or after what is deployed.
 
+use model::spelling;
 use plugin::deployment::{
     CHANGELOG_SUFFIX, CONFIG_BYTES_MAX, CONFIG_ENTRIES_MAX, Deployment, EmitSpec, ProcessorName, WindowKind, WindowSpec,
 };
@@ -8,8 +9,6 @@ use plugin::running::{Deployed, DeploymentError};
 use plugin::{ModuleError, Parameter};
 use streams::{Emit, Hopping, TaskOptions, Tumbling, WindowError, Windows};
 
-/// Longest name that is compared with others for a hint.
-const COMPARED_BYTES_MAX: usize = 64;
 /// What the names of the cluster's own topics begin with.
 const INTERNAL_PREFIX: &str = "__";
 
@@ -85,7 +84,7 @@ fn check_config(deployment: &Deployment, parameters: &[Parameter]) -> Result<(),
 fn unknown(name: &str, parameters: &[Parameter]) -> String {
     let nearest = parameters
         .iter()
-        .map(|parameter| (distance(name, &parameter.name), &parameter.name))
+        .filter_map(|parameter| Some((spelling::distance(name, &parameter.name)?, &parameter.name)))
         .min();
     let near = nearest.filter(|(distance, known)| *distance <= known.len().div_ceil(3));
     match near {
@@ -96,24 +95,6 @@ fn unknown(name: &str, parameters: &[Parameter]) -> String {
             format!("the module knows no `{name}`; it takes {}", names.join(", "))
         }
     }
-}
-
-/// How many letters must be changed, added or left out to come from one name to the other.
-fn distance(one: &str, other: &str) -> usize {
-    if one.len().max(other.len()) > COMPARED_BYTES_MAX {
-        return usize::MAX;
-    }
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (place, letter) in one.bytes().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = place + 1;
-        for (column, against) in other.bytes().enumerate() {
-            let change = diagonal + usize::from(letter != against);
-            diagonal = row[column + 1];
-            row[column + 1] = change.min(diagonal + 1).min(row[column] + 1);
-        }
-    }
-    row[other.len()]
 }
 
 fn check_topics(name: &ProcessorName, deployment: &Deployment, deployed: &[Deployed]) -> Result<(), DeploymentError> {
@@ -318,20 +299,6 @@ mod tests {
             let refused = verdict("a", change);
             assert!(refused.starts_with(&format!("`{what}` differs")), "{refused}");
             assert_eq!(verdict("b", change), "fine");
-        }
-    }
-
-    #[test]
-    fn distances_count_changes() {
-        let of = [
-            ("", "abc", 3),
-            ("abc", "abc", 0),
-            ("feild", "field", 2),
-            ("a", "b", 1),
-            ("ab", "b", 1),
-        ];
-        for (one, other, expected) in of {
-            assert_eq!(distance(one, other), expected, "{one} {other}");
         }
     }
 }

@@ -85,14 +85,15 @@ impl Deployments {
         state.topics.get(topic).cloned()
     }
 
-    /// What uses a module, in words.
-    pub(super) fn users(&self, digest: &Digest) -> Vec<String> {
+    /// What uses a module, in words; of the plugins of topics those count of which `is_bound` says so.
+    pub(super) fn users(&self, digest: &Digest, is_bound: impl Fn(&TopicName, &TopicPlugins) -> bool) -> Vec<String> {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
         let processors = state.processors.values().filter_map(|processor| {
             let Deployed { name, deployment, .. } = &processor.deployed;
             (deployment.module == *digest).then(|| format!("processor {name}"))
         });
-        let topics = state.topics.iter().flat_map(|(topic, plugins)| {
+        let bound = state.topics.iter().filter(|(topic, plugins)| is_bound(topic, plugins));
+        let topics = bound.flat_map(|(topic, plugins)| {
             let roles = [
                 ("key serde", plugins.key_serde),
                 ("value serde", plugins.value_serde),

@@ -9,12 +9,23 @@ use plugin::{Digest, Logs, Measurements, Module, ModuleInfo, RunningPlugins};
 
 use super::check;
 use super::{Deployments, Modules};
+use crate::node::Broker;
 use crate::stream_tasks::TaskBoard;
 
 pub(super) struct NodePlugins {
+    pub(super) broker: Arc<Broker>,
     pub(super) modules: Arc<Modules>,
     pub(super) deployments: Arc<Deployments>,
     pub(super) board: Arc<TaskBoard>,
+}
+
+impl NodePlugins {
+    /// Whether the topic is the one that the plugins were bound to.
+    fn is_bound_still(&self, topic: &TopicName, plugins: &TopicPlugins) -> bool {
+        let view = self.broker.view();
+        let known = view.image.topics.by_name(topic.as_str());
+        known.is_some_and(|known| plugins.topic_id.is_none_or(|id| id == known.id))
+    }
 }
 
 impl RunningPlugins for NodePlugins {
@@ -69,10 +80,13 @@ impl RunningPlugins for NodePlugins {
     }
 
     fn topic_plugins(&self, topic: &TopicName) -> Option<Arc<TopicPlugins>> {
-        self.deployments.topic(topic)
+        self.deployments
+            .topic(topic)
+            .filter(|plugins| self.is_bound_still(topic, plugins))
     }
 
     fn users(&self, digest: &Digest) -> Vec<String> {
-        self.deployments.users(digest)
+        self.deployments
+            .users(digest, |topic, plugins| self.is_bound_still(topic, plugins))
     }
 }

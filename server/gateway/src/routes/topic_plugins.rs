@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use model::TopicName;
+use model::{TopicId, TopicName};
 use plugin::{Digest, TopicPlugins};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -56,12 +56,13 @@ pub(crate) struct BoundTopicPlugins {
 }
 
 impl BindTopicPlugins<'_> {
-    fn read(&self) -> Result<TopicPlugins, Problem> {
+    fn read(&self, topic: TopicId) -> Result<TopicPlugins, Problem> {
         let digest = |name, written| {
             let text: Option<String> = optional(name, written)?;
             text.map(|text| parsed(name, text.parse::<Digest>())).transpose()
         };
         let plugins = TopicPlugins {
+            topic_id: Some(topic),
             key_serde: digest("key_serde", self.key_serde)?,
             value_serde: digest("value_serde", self.value_serde)?,
             partitioner: digest("partitioner", self.partitioner)?,
@@ -148,8 +149,9 @@ pub(crate) async fn bind(
     NamedTopic(topic): NamedTopic,
     body: SmallBody,
 ) -> Result<(StatusCode, Json<BoundTopicPlugins>), Problem> {
-    let wanted = body.parse::<BindTopicPlugins<'_>>()?.read()?;
-    gateway.client.describe_topic(&context, &topic).await?;
+    let wanted = body.parse::<BindTopicPlugins<'_>>()?;
+    let described = gateway.client.describe_topic(&context, &topic).await?;
+    let wanted = wanted.read(described.id)?;
     let writer = Writer::new(&gateway, &context);
     let _turn = gateway.changes.deployments.lock().await;
     writer.catch_up(Kept::Modules).await?;

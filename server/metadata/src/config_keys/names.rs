@@ -1,5 +1,7 @@
 //! Names that are not in the table as they stand: with a listener's prefix, misspelt, gone from Kafka, or of a plugin.
 
+use model::spelling;
+
 use super::definition::{KeyDefinition, Standing};
 use super::error::{ConfigError, cut};
 use super::keys::{Scope, all, lookup};
@@ -196,9 +198,6 @@ pub(super) fn notice(name: &str) -> Result<Option<Notice>, ConfigError> {
     Err(unknown(Scope::Broker, name))
 }
 
-/// Beyond this no name is compared by distance: the work is bounded and nothing so long is near a key.
-const COMPARED_BYTES_MAX: usize = 128;
-
 /// "did you mean …": for names that people are known to write, for keys of another scope, and for misspellings.
 #[must_use]
 pub fn hint(scope: Scope, name: &str) -> Option<String> {
@@ -235,7 +234,7 @@ pub fn hint(scope: Scope, name: &str) -> Option<String> {
 /// The key nearest to `name`, if it is near enough to be meant: one change for each five characters, at most four; or
 /// the same words with other separators.
 fn nearest(scope: Scope, name: &str) -> Option<&'static str> {
-    if name.len() > COMPARED_BYTES_MAX {
+    if name.len() > spelling::COMPARED_BYTES_MAX {
         return None;
     }
     let plain = |text: &str| -> String {
@@ -249,32 +248,10 @@ fn nearest(scope: Scope, name: &str) -> Option<&'static str> {
     let limit = (name.len() / 5).min(4);
     all(scope)
         .filter(|key| key.name.len().abs_diff(name.len()) <= limit)
-        .map(|key| (distance(name, key.name), key.name))
+        .filter_map(|key| Some((spelling::distance(name, key.name)?, key.name)))
         .filter(|(distance, _)| *distance <= limit)
         .min()
         .map(|(_, key)| key)
-}
-
-/// Insertions, deletions, substitutions and exchanges of neighbours that lead from one text to the other.
-fn distance(from: &str, to: &str) -> usize {
-    let (from, to) = (from.as_bytes(), to.as_bytes());
-    let mut before_last: Vec<usize> = Vec::new();
-    let mut last: Vec<usize> = (0..=to.len()).collect();
-    for row in 1..=from.len() {
-        let mut line = vec![row; to.len() + 1];
-        for column in 1..=to.len() {
-            let change = usize::from(from[row - 1] != to[column - 1]);
-            line[column] = (last[column] + 1)
-                .min(line[column - 1] + 1)
-                .min(last[column - 1] + change);
-            let exchanged = row > 1 && column > 1 && from[row - 1] == to[column - 2] && from[row - 2] == to[column - 1];
-            if exchanged {
-                line[column] = line[column].min(before_last[column - 2] + 1);
-            }
-        }
-        before_last = std::mem::replace(&mut last, line);
-    }
-    last[to.len()]
 }
 
 #[cfg(test)]

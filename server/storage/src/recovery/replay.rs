@@ -4,8 +4,8 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use model::{LeaderEpoch, Offset};
 use model::record_batch::{BatchHeader, ControlType, HEADER_BYTES};
+use model::{LeaderEpoch, Offset};
 use tracing::warn;
 
 use crate::disk::{Disk, File, read_exact_at, read_small_file};
