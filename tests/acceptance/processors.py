@@ -16,6 +16,7 @@ import pathlib
 import shutil
 import sys
 import tempfile
+import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "harness"))
 import server as harness  # noqa: E402
@@ -122,6 +123,15 @@ class Node:
     def redeploy(self, name, deployment, **changes):
         deployment.update(changes)
         self.send(DEPLOYMENTS_TOPIC, [(f"processor/{name}", json.dumps(deployment))])
+
+    def http(self, method, path, body=None, content_type="application/json"):
+        """What the HTTP door answers, read as JSON; `None` where it has no body."""
+        request = urllib.request.Request(
+            self.server.http + path, data=body, method=method, headers={"content-type": content_type}
+        )
+        with urllib.request.urlopen(request, timeout=WAIT_SECONDS) as answer:
+            text = answer.read()
+        return json.loads(text) if text else None
 
     def undeploy(self, name):
         self.send(DEPLOYMENTS_TOPIC, [(f"processor/{name}", None)])
@@ -419,6 +429,28 @@ def damaged_uploads_are_refused_and_lost_modules_come_back(node):
     harness.wait_for(lambda: not path.exists(), "the module's file is gone", WAIT_SECONDS)
 
 
+def plugins_stay_with_the_topic_they_were_bound_to(node):
+    """Deleting the topic by any door takes the binding away: one made anew has none, and the module is free."""
+    module = (plugins_folder() / "json-binary-serde.wasm").read_bytes()
+    uploaded = node.http("POST", "/api/v1/modules", module, "application/wasm")
+    digest = uploaded["sha256"]
+    node.create("p", 1)
+    node.http("PUT", "/api/v1/topics/p/plugins", json.dumps({"value_serde": digest}).encode())
+    assert node.http("GET", "/api/v1/topics/p/plugins")["value_serde"] == digest
+    node.server.stop()
+    node.server.start()
+    node.connect()
+    harness.wait_for(
+        lambda: "value_serde" in node.http("GET", "/api/v1/topics/p/plugins"), "the binding is there again", WAIT_SECONDS
+    )
+    node.delete("p")
+    node.create("p", 1)
+    assert "value_serde" not in node.http("GET", "/api/v1/topics/p/plugins")
+    node.http("POST", "/api/v1/topics/p/records", b'{"records":[{"value":{"a":1}}]}')
+    assert [message.value() for message in node.read("p")] == [b'{"a":1}']
+    node.http("DELETE", f"/api/v1/modules/{digest}")
+
+
 CASES = [
     counts_go_on_after_a_restart,
     kill_9_in_the_middle_loses_and_doubles_nothing,
@@ -434,6 +466,7 @@ CASES = [
     partitions_that_are_added_get_tasks,
     a_topic_that_is_made_anew_does_not_meet_old_state,
     damaged_uploads_are_refused_and_lost_modules_come_back,
+    plugins_stay_with_the_topic_they_were_bound_to,
 ]
 
 
