@@ -16,6 +16,7 @@ mod running;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use client::{CallContext, Client};
@@ -71,15 +72,17 @@ impl Plugins {
         let modules = Arc::new(Modules::new(data_directory.join(MODULES_FOLDER), host));
         let deployments = Arc::new(Deployments::new(board.clone()));
         let stores = Stores::new(data_directory.join(STORES_FOLDER), StoresSettings::default());
-        let source = |topic| Source {
+        let reached = [PLUGINS_TOPIC, DEPLOYMENTS_TOPIC].map(|topic| (topic, Arc::new(AtomicBool::new(false))));
+        let [of_modules, of_deployments] = reached.clone().map(|(topic, reached)| Source {
             broker: broker.clone(),
             client: client.clone(),
             context: context.clone(),
             topic,
-        };
+            reached,
+        });
         let mut followers = JoinSet::new();
-        followers.spawn(follow(source(PLUGINS_TOPIC), modules.clone()));
-        followers.spawn(follow(source(DEPLOYMENTS_TOPIC), deployments.clone()));
+        followers.spawn(follow(of_modules, modules.clone()));
+        followers.spawn(follow(of_deployments, deployments.clone()));
         let supervisor = Supervisor::start(TaskParts::new(
             broker.clone(),
             client,
@@ -92,6 +95,7 @@ impl Plugins {
         Plugins {
             running: Arc::new(NodePlugins {
                 broker: broker.clone(),
+                reached,
                 modules,
                 deployments,
                 board,

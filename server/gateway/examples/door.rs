@@ -70,6 +70,14 @@ impl RunningPlugins for NoPlugins {
         None
     }
 
+    fn is_caught_up(&self) -> bool {
+        true
+    }
+
+    fn is_changelog_key(&self, _: &[u8]) -> bool {
+        false
+    }
+
     fn users(&self, _: &Digest) -> Vec<String> {
         Vec::new()
     }

@@ -302,7 +302,7 @@ impl Dispatch for FakeNode {
                 Request::CreateTopics(request) => Answer::now(self.create_topics(&request)),
                 Request::DeleteTopics(request) => Answer::now(self.delete_topics(&request)),
                 Request::CreatePartitions(request) => Answer::now(self.create_partitions(&request)),
-                Request::DescribeConfigs(request) => Answer::now(FakeNode::describe_configs(&request)),
+                Request::DescribeConfigs(request) => Answer::now(self.describe_configs(&request)),
                 Request::DescribeCluster(_) => Answer::now(FakeNode::describe_cluster()),
                 _ => Answer::Close,
             }

@@ -33,6 +33,8 @@ pub(crate) struct FakePlugins {
     pub(crate) refusal: Mutex<Option<DeploymentError>>,
     /// Whether nothing of the deployments is seen.
     held: AtomicBool,
+    /// Whether the ends of the topics have not been seen yet.
+    pub(crate) behind: AtomicBool,
     /// How often it was looked in vain whether a deployment has been seen.
     pub(crate) looks: AtomicUsize,
     /// How many instances were made.
@@ -56,6 +58,7 @@ impl FakePlugins {
             measurements: Arc::default(),
             refusal: Mutex::default(),
             held: AtomicBool::new(false),
+            behind: AtomicBool::new(false),
             looks: AtomicUsize::new(0),
             instances: Arc::default(),
         })
@@ -230,6 +233,16 @@ impl RunningPlugins for FakePlugins {
 
     fn topic_plugins(&self, topic: &TopicName) -> Option<Arc<TopicPlugins>> {
         self.state().topics.remove(topic).map(Arc::new)
+    }
+
+    fn is_caught_up(&self) -> bool {
+        let is_behind = self.behind.load(Ordering::SeqCst);
+        self.looks.fetch_add(usize::from(is_behind), Ordering::SeqCst);
+        !is_behind
+    }
+
+    fn is_changelog_key(&self, key: &[u8]) -> bool {
+        matches!(key.first(), Some(0 | 1))
     }
 
     fn users(&self, digest: &Digest) -> Vec<String> {

@@ -7,7 +7,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::{ALLOW, CONTENT_TYPE, HOST, HeaderName, ORIGIN, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
@@ -24,6 +24,10 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 /// Content types that a page of any origin may send without asking first (Fetch standard, "CORS-safelisted").
 const SIMPLE_CONTENT_TYPES: [&str; 3] = ["application/x-www-form-urlencoded", "multipart/form-data", "text/plain"];
+/// How long a request waits for what is deployed to be known.
+const CATCH_UP_WAIT_MAX: Duration = Duration::from_secs(10);
+/// How often it is looked whether it is.
+const CATCH_UP_LOOK_EVERY: Duration = Duration::from_millis(2);
 /// What a header costs beside its name and value: colon, blank, end of line.
 const HEADER_OVERHEAD_BYTES: usize = 4;
 
@@ -40,7 +44,11 @@ pub(crate) async fn finish(State(gateway): State<Gateway>, request: Request, nex
     let id = next_request_id();
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().cloned();
-    let response = match check(&request, &gateway) {
+    let checked = match check(&request, &gateway) {
+        Ok(()) if route.as_ref().is_some_and(|route| needs_plugins(route.as_str())) => caught_up(&gateway).await,
+        checked => checked,
+    };
+    let response = match checked {
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
     };
@@ -58,6 +66,32 @@ pub(crate) async fn finish(State(gateway): State<Gateway>, request: Request, nex
         .metrics
         .answered(method.as_str(), route, status, start.elapsed());
     response
+}
+
+/// Whether what is deployed decides about the answer.
+fn needs_plugins(route: &str) -> bool {
+    [
+        "/api/v1/modules",
+        "/api/v1/processors",
+        "/api/v1/topics/{topic}/plugins",
+        "/api/v1/topics/{topic}/records",
+    ]
+    .iter()
+    .any(|prefix| route.starts_with(prefix))
+}
+
+/// Comes back when this node knows what is deployed: just after a start, nothing shows that is there all the same, and a
+/// record would go past the plugins of its topic.
+async fn caught_up(gateway: &Shared) -> Result<(), Problem> {
+    let until = tokio::time::Instant::now() + CATCH_UP_WAIT_MAX;
+    while !gateway.plugins.is_caught_up() {
+        if tokio::time::Instant::now() >= until {
+            let detail = "this node has not read yet what is deployed";
+            return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", detail).retryable());
+        }
+        tokio::time::sleep(CATCH_UP_LOOK_EVERY).await;
+    }
+    Ok(())
 }
 
 /// Every answer of 400 and up leaves as a problem document, also those that the framework made.

@@ -1,6 +1,6 @@
 //! The browser's UI, as files that the build put into the program.
 //!
-//! Every path that is no file is the page itself, which reads its address and shows what belongs there. A program that
+//! Every path that is not like a file's is the page itself, which reads its address and shows what belongs there. A program that
 //! was built without the UI says so; nothing stands in for it.
 
 use axum::http::header::{
@@ -42,13 +42,18 @@ pub(crate) fn answer(files: &[File], path: &str, headers: &HeaderMap) -> Result<
     };
     let file = match find(path) {
         Some(file) => file,
-        None if path.starts_with(HASHED) => {
+        None if path.starts_with(HASHED) || is_of_a_file(path) => {
             let detail = format!("the UI has no file {path}; a page of another release may have asked for it");
             return Err(Problem::of_status(StatusCode::NOT_FOUND, detail));
         }
         None => page,
     };
     Ok(serve(file, headers))
+}
+
+/// Whether a path that the page does not know ends like a file. Topics are named `a.svg` too, but their pages lie deeper.
+fn is_of_a_file(path: &str) -> bool {
+    !path.contains('/') && path.contains('.')
 }
 
 fn serve(file: &File, headers: &HeaderMap) -> Response {

@@ -35,6 +35,16 @@ impl Directories {
             std::fs::create_dir_all(path).with_context(|| format!("making {}", path.display()))?;
         }
         if paths.iter().all(|path| !path.join(META_PROPERTIES).exists()) {
+            for path in &paths {
+                if let Some(data) = first_log(path)? {
+                    bail!(
+                        "{} holds records, but {} has no {META_PROPERTIES}: whose they are is not known. Bring the file \
+                         back, or move the data away",
+                        data.display(),
+                        path.display()
+                    );
+                }
+            }
             format(&paths, &metadata_directory)?;
         }
         let mut opened = Vec::new();
@@ -54,6 +64,28 @@ impl Directories {
             metadata_directory_id,
         })
     }
+}
+
+/// A log with records in it, if there is one: such a directory is never founded anew.
+fn first_log(directory: &Path) -> anyhow::Result<Option<PathBuf>> {
+    let list = |path: &Path| {
+        let entries = std::fs::read_dir(path).with_context(|| format!("listing {}", path.display()))?;
+        let paths: Result<Vec<_>, _> = entries.map(|entry| entry.map(|entry| entry.path())).collect();
+        paths.with_context(|| format!("listing {}", path.display()))
+    };
+    for folder in list(directory)? {
+        // What belongs to root, like lost+found, is no log.
+        if !folder.is_dir() || folder.ends_with("lost+found") {
+            continue;
+        }
+        for file in list(&folder)? {
+            let is_log = file.extension().is_some_and(|ending| ending == "log");
+            if is_log && std::fs::metadata(&file).is_ok_and(|metadata| metadata.len() > 0) {
+                return Ok(Some(file));
+            }
+        }
+    }
+    Ok(None)
 }
 
 /// All directories must be of the same cluster and of this node, each with an id of its own. Gives the cluster's id.
@@ -92,4 +124,29 @@ pub(crate) fn draw() -> anyhow::Result<Uuid> {
         getrandom::fill(&mut bytes).ok().map(|()| bytes)
     });
     Uuid::from_entropy(draws).context("no random bytes from the system")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_records_keep_a_directory_from_being_founded() {
+        let temporary = tempfile::tempdir().unwrap();
+        let path = temporary.path();
+        assert_eq!(first_log(path).unwrap(), None);
+        std::fs::create_dir_all(path.join("__cluster_metadata-0")).unwrap();
+        std::fs::write(
+            path.join("__cluster_metadata-0/00000000000000000000-0000000000.checkpoint"),
+            "x",
+        )
+        .unwrap();
+        std::fs::create_dir_all(path.join("lost+found")).unwrap();
+        std::fs::create_dir_all(path.join("t-0")).unwrap();
+        let log = path.join("t-0/00000000000000000000.log");
+        std::fs::write(&log, "").unwrap();
+        assert_eq!(first_log(path).unwrap(), None, "what a start that was cut short leaves");
+        std::fs::write(&log, "batch").unwrap();
+        assert_eq!(first_log(path).unwrap(), Some(log));
+    }
 }

@@ -99,6 +99,10 @@ pub trait RunningPlugins: Send + Sync {
     /// How far this node has followed the topics of modules and deployments.
     fn followed(&self) -> Followed;
 
+    /// Whether both topics have been read to their ends since the node started, or are not there. Before that, what does
+    /// not show here may be there all the same.
+    fn is_caught_up(&self) -> bool;
+
     /// Every module, by digest.
     fn modules(&self) -> Vec<ModuleInfo>;
 
@@ -131,6 +135,9 @@ pub trait RunningPlugins: Send + Sync {
 
     /// The plugins that are bound to a topic.
     fn topic_plugins(&self, topic: &TopicName) -> Option<Arc<TopicPlugins>>;
+
+    /// Whether a key is one that a processor's state has in its changelog.
+    fn is_changelog_key(&self, key: &[u8]) -> bool;
 
     /// What uses a module: processors and topics, in words.
     fn users(&self, digest: &Digest) -> Vec<String>;

@@ -891,13 +891,13 @@ export interface components {
             window: components["schemas"]["ProcessorWindow"];
         };
         /**
-         * @description Whether it is meant to run.
+         * @description Whether it is meant to run; `failed`: some task has stopped.
          * @enum {string}
          */
-        ProcessorState: "running" | "paused";
+        ProcessorState: "running" | "paused" | "failed";
         /** @description How a processor is doing on this node. */
         ProcessorStatus: {
-            state: components["schemas"]["StatusState"];
+            state: components["schemas"]["ProcessorState"];
             /** @description By partition of the input. */
             tasks: components["schemas"]["ProcessorTask"][];
             /** Format: int64 */
@@ -1047,11 +1047,6 @@ export interface components {
             next: string;
             records: components["schemas"]["ReadRecord"][];
         };
-        /**
-         * @description `failed`: some task has stopped.
-         * @enum {string}
-         */
-        StatusState: "running" | "paused" | "failed";
         /**
          * @description `backing_off`: it tries again by itself; `stopped`: it goes on when the processor is deployed or resumed anew.
          * @enum {string}

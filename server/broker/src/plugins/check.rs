@@ -125,6 +125,10 @@ fn check_topics(name: &ProcessorName, deployment: &Deployment, deployed: &[Deplo
                 format!("processor {other} keeps its state in this topic"),
             ));
         }
+        if known.input == name.changelog_topic() {
+            let reason = format!("processor {other} reads {name}{CHANGELOG_SUFFIX}, where the state would be kept");
+            return Err(field("name", reason));
+        }
         if known.output == name.changelog_topic() {
             let reason = format!("processor {other} writes to {name}{CHANGELOG_SUFFIX}, where the state would be kept");
             return Err(field("name", reason));
@@ -142,8 +146,7 @@ fn check_state(known: &Deployment, deployment: &Deployment) -> Result<(), Deploy
     ];
     match changed.iter().find(|(_, changed)| *changed) {
         Some((what, _)) => Err(DeploymentError::OrphansState(format!(
-            "`{what}` differs from what is deployed, whose state could not be gone on from: delete the processor first, or \
-             deploy under another name"
+            "`{what}` differs from what is deployed, whose state could not be gone on from"
         ))),
         None => Ok(()),
     }

@@ -4,6 +4,7 @@
 //! says is told to forget everything where it is no longer the same topic, and nothing where it is only out of reach.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use client::{CallContext, Client, Error, FetchLimits, Fetched, Isolation, Start};
@@ -44,6 +45,8 @@ pub(super) struct Source {
     pub(super) client: Client,
     pub(super) context: CallContext,
     pub(super) topic: &'static str,
+    /// The topic's end has been seen: told to those who must know what is not there.
+    pub(super) reached: Arc<AtomicBool>,
 }
 
 /// Never returns.
@@ -62,6 +65,7 @@ pub(super) async fn follow<F: Follower>(source: Source, follower: Arc<F>) {
             forget(&*follower);
         }
         if begun != Some(id) {
+            source.reached.store(false, Ordering::Release);
             begun = Some(id);
             position = Start::Earliest;
         }
@@ -77,7 +81,9 @@ pub(super) async fn follow<F: Follower>(source: Source, follower: Arc<F>) {
             Ok(fetched) => {
                 back_off.reset();
                 position = Start::Offset(fetched.next);
+                let is_end = fetched.next >= fetched.end;
                 take(&follower, fetched).await;
+                source.reached.fetch_or(is_end, Ordering::AcqRel);
             }
             Err(Error::OutOfRange { log_start, .. }) => {
                 warn!(topic = source.topic, offset = %log_start, "records were deleted: following the topic from its start");

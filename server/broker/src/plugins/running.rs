@@ -1,11 +1,18 @@
 //! What the node's plugins show to those who serve users.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use model::TopicName;
+use bytes::Bytes;
+use model::{PartitionIndex, TopicName};
 use plugin::deployment::{Deployment, ProcessorName, TopicPlugins};
+use plugin::descriptor::Task;
 use plugin::running::{Deployed, DeploymentError, Followed, ProcessorStatus};
-use plugin::{Digest, Logs, Measurements, Module, ModuleInfo, RunningPlugins};
+use plugin::{
+    Digest, InstanceLimits, InstanceSettings, Logs, Measurements, Module, ModuleError, ModuleInfo, RunningPlugins,
+};
+
+use streams::changelog::ChangelogKey;
 
 use super::check;
 use super::{Deployments, Modules};
@@ -14,9 +21,38 @@ use crate::stream_tasks::TaskBoard;
 
 pub(super) struct NodePlugins {
     pub(super) broker: Arc<Broker>,
+    /// The topics that are followed, and whether their ends have been seen.
+    pub(super) reached: [(&'static str, Arc<AtomicBool>); 2],
     pub(super) modules: Arc<Modules>,
     pub(super) deployments: Arc<Deployments>,
     pub(super) board: Arc<TaskBoard>,
+}
+
+/// What an instance of a processor's module is started with.
+pub(crate) fn instance_settings(
+    name: &ProcessorName,
+    deployment: &Deployment,
+    partition: PartitionIndex,
+    logs: Arc<Logs>,
+    measurements: Arc<Measurements>,
+) -> InstanceSettings {
+    InstanceSettings {
+        task: Task {
+            application: "millstream".to_owned(),
+            processor: name.to_string(),
+            version: deployment.version.to_string(),
+            partition,
+            inputs: vec![deployment.input.to_string()],
+            outputs: vec![deployment.output.to_string()],
+            stores: Vec::new(),
+            attempt: 0,
+            replaying: false,
+        },
+        config: Arc::new(deployment.config.clone()),
+        limits: InstanceLimits::PROCESSOR,
+        logs,
+        measurements,
+    }
 }
 
 impl NodePlugins {
@@ -36,6 +72,13 @@ impl RunningPlugins for NodePlugins {
         }
     }
 
+    fn is_caught_up(&self) -> bool {
+        let view = self.broker.view();
+        self.reached
+            .iter()
+            .all(|(topic, reached)| reached.load(Ordering::Acquire) || view.image.topics.by_name(topic).is_none())
+    }
+
     fn modules(&self) -> Vec<ModuleInfo> {
         self.modules.infos()
     }
@@ -51,7 +94,16 @@ impl RunningPlugins for NodePlugins {
     fn check(&self, name: &ProcessorName, deployment: &Deployment) -> Result<(), DeploymentError> {
         let module = self.modules.load(&deployment.module)?;
         let others: Vec<_> = self.processors();
-        check::check(name, deployment, module.info(), &others)
+        check::check(name, deployment, module.info(), &others)?;
+        // An instance says whether it takes the configuration; what it logs meanwhile concerns nobody.
+        let settings = instance_settings(name, deployment, PartitionIndex::new(0), Arc::default(), Arc::default());
+        match module.window_aggregator(settings) {
+            Err(ModuleError::Start(reason)) => Err(DeploymentError::Field {
+                field: "config",
+                reason: format!("the module refuses it: {reason}"),
+            }),
+            made => Ok(made.map(drop)?),
+        }
     }
 
     fn processors(&self) -> Vec<Deployed> {
@@ -83,6 +135,10 @@ impl RunningPlugins for NodePlugins {
         self.deployments
             .topic(topic)
             .filter(|plugins| self.is_bound_still(topic, plugins))
+    }
+
+    fn is_changelog_key(&self, key: &[u8]) -> bool {
+        ChangelogKey::decode(Bytes::copy_from_slice(key)).is_ok()
     }
 
     fn users(&self, digest: &Digest) -> Vec<String> {

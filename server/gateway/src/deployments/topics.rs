@@ -3,11 +3,12 @@
 //! Who creates the same topic at the same time is no matter: that it is there is all that is wanted.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use axum::http::StatusCode;
-use client::Topic;
 use client::admin::{ConfigResource, NewTopic};
-use model::{ErrorCode, TopicName};
+use client::{FetchLimits, Isolation, Start, Topic};
+use model::{ErrorCode, TopicName, TopicPartition};
 use plugin::{Deployment, ProcessorName};
 
 use super::Writer;
@@ -17,6 +18,15 @@ use crate::problem::Problem;
 const KEPT_MESSAGE_BYTES_MAX: usize = (1 << 20) + (64 << 10);
 /// What a batch of a changelog may have: a task's largest commit is below 1 MiB, and there is what is around it.
 const CHANGELOG_MESSAGE_BYTES_MAX: usize = (1 << 20) + (64 << 10);
+/// A few records tell whose a changelog is.
+const FIRST_RECORDS: FetchLimits = FetchLimits {
+    records_max: 10,
+    bytes_max: CHANGELOG_MESSAGE_BYTES_MAX,
+    wait: Duration::ZERO,
+    isolation: Isolation::ReadUncommitted,
+};
+const CLEANUP_KEY: &str = "cleanup.policy";
+const COMPACTED: &str = "compact";
 /// How many copies the cluster wants of topics that it keeps for itself.
 const REPLICATION_KEY: &str = "offsets.topic.replication.factor";
 
@@ -51,12 +61,15 @@ async fn internal_replication(writer: &Writer<'_>) -> u16 {
 
 /// Sees to it that a processor has the topics it needs.
 ///
+/// `is_first`: nothing is deployed under the name so far, so a topic of the changelog's name may be anybody's.
+///
 /// # Errors
-/// If its input does not exist, or one of the others cannot be had.
+/// If its input does not exist, or one of the others cannot be had or is not what it should be.
 pub(crate) async fn prepare_topics(
     writer: &Writer<'_>,
     name: &ProcessorName,
     deployment: &Deployment,
+    is_first: bool,
 ) -> Result<(), Problem> {
     let input = find(writer, &deployment.input).await?.ok_or_else(|| {
         let detail = format!("`input`: there is no topic {}", deployment.input);
@@ -72,10 +85,59 @@ pub(crate) async fn prepare_topics(
         ..NewTopic::named(name)
     };
     let changelog = new(name.changelog_topic(), compacted(CHANGELOG_MESSAGE_BYTES_MAX));
+    if let Some(there) = find(writer, &changelog.name).await? {
+        check_changelog(writer, name, &there, is_first).await?;
+    }
     ensure_partitions(writer, &changelog).await?;
     ensure_partitions(writer, &new(name.dead_letter_topic(), kept())).await?;
     if find(writer, &deployment.output).await?.is_none() {
         create(writer, &new(deployment.output.clone(), kept())).await?;
+    }
+    Ok(())
+}
+
+/// A topic of this name that is there can take the state only if it is compacted, and before the first deployment only if
+/// what it holds is a state that was kept: anything else is somebody's records, which would go with the processor.
+async fn check_changelog(
+    writer: &Writer<'_>,
+    name: &ProcessorName,
+    there: &Topic,
+    is_first: bool,
+) -> Result<(), Problem> {
+    let client = &writer.gateway.client;
+    let resource = ConfigResource::Topic(there.name.clone());
+    let keys = [CLEANUP_KEY.to_owned()];
+    let described = client.describe_configs(writer.context, &resource, Some(&keys)).await?;
+    let policy = described.into_iter().find(|entry| entry.name == CLEANUP_KEY);
+    let policy = policy.and_then(|entry| entry.value).unwrap_or_default();
+    if policy != COMPACTED {
+        let detail = format!(
+            "topic {} is there with {CLEANUP_KEY}={policy}: the state of {name} can be kept in it only with \
+             {CLEANUP_KEY}={COMPACTED}",
+            there.name
+        );
+        return Err(Problem::new(StatusCode::CONFLICT, "changelog_exists", detail));
+    }
+    if !is_first {
+        return Ok(());
+    }
+    for partition in &there.partitions {
+        let partition = TopicPartition {
+            topic: there.name.clone(),
+            partition: partition.index,
+        };
+        let found = client
+            .fetch(writer.context, &partition, Start::Earliest, &FIRST_RECORDS)
+            .await?;
+        let is_state = |key: Option<&[u8]>| key.is_some_and(|key| writer.gateway.plugins.is_changelog_key(key));
+        if found.records.iter().any(|record| !is_state(record.key.as_deref())) {
+            let detail = format!(
+                "topic {} is there and holds records that are no processor's state: deploy under another name, or delete \
+                 the topic first",
+                there.name
+            );
+            return Err(Problem::new(StatusCode::CONFLICT, "changelog_exists", detail));
+        }
     }
     Ok(())
 }
@@ -136,7 +198,7 @@ fn kept() -> BTreeMap<String, String> {
 
 fn compacted(message_bytes_max: usize) -> BTreeMap<String, String> {
     [
-        ("cleanup.policy".to_owned(), "compact".to_owned()),
+        (CLEANUP_KEY.to_owned(), COMPACTED.to_owned()),
         ("max.message.bytes".to_owned(), message_bytes_max.to_string()),
     ]
     .into()

@@ -19,6 +19,8 @@ use super::{FakeNode, Log, NODE_ID};
 /// How many copies the node wants of the cluster's own topics.
 pub(crate) const INTERNAL_REPLICATION: i16 = 1;
 
+const RESOURCE_TOPIC: i8 = 2;
+
 /// A topic that was created, as it was asked for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Created {
@@ -108,16 +110,32 @@ impl FakeNode {
     }
 
     /// Whatever is asked for: how many copies there are of the cluster's own topics.
-    pub(super) fn describe_configs(request: &DescribeConfigsRequest) -> DescribeConfigsResponse {
-        let rows = request.resources.iter().map(|wanted| DescribeConfigsResult {
-            resource_type: wanted.resource_type,
-            resource_name: wanted.resource_name.clone(),
-            configs: vec![DescribeConfigsResourceResult {
-                name: Text::from("offsets.topic.replication.factor"),
-                value: Some(Text::from(INTERNAL_REPLICATION.to_string())),
+    /// Of a topic what it was created with; of a broker what it wants of topics.
+    pub(super) fn describe_configs(&self, request: &DescribeConfigsRequest) -> DescribeConfigsResponse {
+        let created = self.created();
+        let rows = request.resources.iter().map(|wanted| {
+            let configs = match wanted.resource_type {
+                RESOURCE_TOPIC => created
+                    .iter()
+                    .rfind(|topic| *topic.name == *wanted.resource_name)
+                    .map(|topic| topic.configs.clone())
+                    .unwrap_or_default(),
+                _ => vec![format!("offsets.topic.replication.factor={INTERNAL_REPLICATION}")],
+            };
+            let configs = configs.iter().map(|config| {
+                let (name, value) = config.split_once('=').unwrap();
+                DescribeConfigsResourceResult {
+                    name: Text::from(name),
+                    value: Some(Text::from(value)),
+                    ..Default::default()
+                }
+            });
+            DescribeConfigsResult {
+                resource_type: wanted.resource_type,
+                resource_name: wanted.resource_name.clone(),
+                configs: configs.collect(),
                 ..Default::default()
-            }],
-            ..Default::default()
+            }
         });
         DescribeConfigsResponse {
             results: rows.collect(),

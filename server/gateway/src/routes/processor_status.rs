@@ -2,6 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
+use plugin::Deployment;
 use plugin::running::{TaskPhase, TaskStatus};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -14,20 +15,33 @@ use crate::problem::{Document, Problem};
 /// How a processor is doing on this node.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ProcessorStatus {
-    state: StatusState,
+    state: ProcessorState,
     #[schema(minimum = 1)]
     version: u64,
     /// By partition of the input.
     tasks: Vec<ProcessorTask>,
 }
 
-/// `failed`: some task has stopped.
+/// Whether it is meant to run; `failed`: some task has stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum StatusState {
+pub(crate) enum ProcessorState {
     Running,
     Paused,
     Failed,
+}
+
+impl ProcessorState {
+    pub(crate) fn of<'a>(deployment: &Deployment, tasks: impl IntoIterator<Item = &'a TaskStatus>) -> Self {
+        let mut phases = tasks.into_iter().map(|task| &task.phase);
+        if phases.any(|phase| matches!(phase, TaskPhase::Stopped { .. })) {
+            ProcessorState::Failed
+        } else if deployment.paused {
+            ProcessorState::Paused
+        } else {
+            ProcessorState::Running
+        }
+    }
 }
 
 /// A partition of a processor.
@@ -149,16 +163,8 @@ pub(crate) async fn status(
 ) -> Result<Json<ProcessorStatus>, Problem> {
     let status = gateway.plugins.status(&name).ok_or_else(|| unknown(&name))?;
     let tasks: Vec<ProcessorTask> = status.tasks.iter().map(ProcessorTask::show).collect();
-    let has_stopped = tasks.iter().any(|task| task.state == TaskState::Stopped);
-    let state = if has_stopped {
-        StatusState::Failed
-    } else if status.deployed.deployment.paused {
-        StatusState::Paused
-    } else {
-        StatusState::Running
-    };
     Ok(Json(ProcessorStatus {
-        state,
+        state: ProcessorState::of(&status.deployed.deployment, &status.tasks),
         version: status.deployed.deployment.version,
         tasks,
     }))

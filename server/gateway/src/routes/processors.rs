@@ -15,6 +15,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::parameters::{Caller, NamedProcessor, Parameters};
 use super::processor_spec::{Emit, ProcessorSpec, ProcessorWindow};
+use super::processor_status::ProcessorState;
 use crate::bodies::SmallBody;
 use crate::deployments::{Kept, Writer, blocking, delete_changelog, prepare_topics};
 use crate::fields::{check_parameters, shown_config};
@@ -47,14 +48,6 @@ pub(crate) struct Processor {
     changelog_topic: String,
 }
 
-/// Whether it is meant to run.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum ProcessorState {
-    Running,
-    Paused,
-}
-
 /// All processors, by name.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Processors {
@@ -82,11 +75,10 @@ impl Processor {
         Processor {
             name: name.to_string(),
             version: deployment.version,
-            state: if deployment.paused {
-                ProcessorState::Paused
-            } else {
-                ProcessorState::Running
-            },
+            state: ProcessorState::of(
+                deployment,
+                gateway.plugins.status(name).iter().flat_map(|status| &status.tasks),
+            ),
             module: deployment.module.to_string(),
             input: deployment.input.to_string(),
             from: deployment.from.to_string(),
@@ -142,11 +134,12 @@ pub(crate) async fn deploy(
         let detail = format!("there are {PROCESSORS_MAX} processors, as many as may be");
         return Err(Problem::new(StatusCode::CONFLICT, "too_many_processors", detail));
     }
+    let is_first = current.is_none();
     let is_new = current.is_none_or(|current| *current.deployment != deployment);
     if is_new {
         check(&gateway, &name, &deployment).await?;
     }
-    prepare_topics(&writer, &name, &deployment).await?;
+    prepare_topics(&writer, &name, &deployment, is_first).await?;
     if is_new {
         writer.write_processor(&name, Some(&deployment)).await?;
     }

@@ -1,13 +1,13 @@
 //! Spans of time as they are written on the command line: `500ms`, `90s`, `15m`, `2h`, `90d`.
 
-/// Milliseconds; without a unit the number is that.
+/// Milliseconds; a number without a unit could mean anything, and is none.
 pub(crate) fn duration_ms(text: &str) -> Option<i64> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     if !digits.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
     }
     let unit = match &text[digits.len()..] {
-        "" | "ms" => 1,
+        "ms" => 1,
         "s" => 1_000,
         "m" => 60_000,
         "h" => 3_600_000,
@@ -38,7 +38,7 @@ mod tests {
     #[test]
     fn every_unit_is_read() {
         let cases = [
-            ("7", 7),
+            ("7ms", 7),
             ("500ms", 500),
             ("90s", 90_000),
             ("15m", 900_000),
@@ -50,6 +50,7 @@ mod tests {
         }
         for text in [
             "",
+            "7",
             "m",
             "-5m",
             "+5",

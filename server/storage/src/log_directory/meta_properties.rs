@@ -79,7 +79,7 @@ impl MetaProperties {
         let id_key = if version == 0 { "broker.id" } else { "node.id" };
         let node_id = match values.get(id_key) {
             Some(text) => Some(text.parse().ok().and_then(BrokerId::from_wire).ok_or(id_key)?),
-            None if version == 0 => None,
+            // A file that is cut short would pass for one of the first version.
             None => return Err(id_key),
         };
         let directory_id: Option<DirectoryId> = match values.get("directory.id") {
@@ -152,6 +152,7 @@ mod tests {
         for (text, key) in [
             ("version=2\n", "version"),
             ("version=1\ncluster.id=x\n", "node.id"),
+            ("#\ncluster.id=4L6g3nS", "broker.id"),
             ("version=1\nnode.id=1\n", "cluster.id"),
             ("version=1\nnode.id=-1\ncluster.id=x\n", "node.id"),
             (

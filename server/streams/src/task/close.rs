@@ -6,6 +6,7 @@
 
 use std::ops::Range;
 
+use bytes::Bytes;
 use model::{Offset, Timestamp};
 use plugin::{CallError, Firing, FiringReason, Output, OutputBounds, Trap, TrapKind};
 
@@ -39,17 +40,21 @@ impl Task {
         if bound <= self.done_below {
             return Ok(());
         }
-        let from = pane_bound(Timestamp::from_millis(0));
+        // What lies before has left the store. To begin there would be right as well, but a store that keeps what was
+        // removed in mind for a while would look at all of it, each time.
+        let mut from = pane_bound(self.done_below);
         let to = pane_bound(bound);
         loop {
             let due = self.next_due(&from, &to)?;
-            if due.is_empty() {
+            let Some(last) = due.last() else {
                 break;
-            }
+            };
+            let behind = [&pane_key(last.window.start, &last.key)[..], &[0]].concat();
             match self.options.emit {
                 Emit::Update => self.tombstone(&due, open, effects)?,
                 Emit::Final => self.fire_finals(&due, advances, budget, open, effects)?,
             }
+            from = Bytes::from(behind);
         }
         self.done_below = bound;
         Ok(())

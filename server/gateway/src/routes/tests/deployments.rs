@@ -447,6 +447,65 @@ async fn an_answer_waits_until_the_node_has_seen_the_change() {
 }
 
 #[tokio::test]
+async fn just_after_a_start_nothing_goes_past_the_plugins_that_are_not_known_yet() {
+    let door = Arc::new(Door::open(Limits::default()).await);
+    door.plugins.behind.store(true, Ordering::SeqCst);
+    for (method, target, body) in [
+        ("GET", "processors", ""),
+        ("GET", "modules", ""),
+        ("GET", "topics/one/plugins", ""),
+        ("POST", "topics/one/records", r#"{"records":[{"value":1}]}"#),
+    ] {
+        door.plugins.looks.store(0, Ordering::SeqCst);
+        let asking = tokio::spawn({
+            let door = door.clone();
+            async move { door.json(method, target, body).await }
+        });
+        while door.plugins.looks.load(Ordering::SeqCst) < 3 {
+            assert!(
+                !asking.is_finished(),
+                "{target} answered before it is known what is deployed"
+            );
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(door.node.log_end("one"), 0, "{target}");
+        door.plugins.behind.store(false, Ordering::SeqCst);
+        assert_eq!(asking.await.unwrap().0, 200, "{target}");
+        door.plugins.behind.store(true, Ordering::SeqCst);
+    }
+}
+
+#[tokio::test]
+async fn somebodys_topic_is_not_taken_for_a_changelog() {
+    let door = Door::open(Limits::default()).await;
+    let digest = door.module(AGGREGATOR).await;
+    for (policy, key, status) in [
+        ("delete", None, 409),
+        ("compact", Some("a"), 409),
+        ("compact", Some("\0"), 201),
+    ] {
+        let topic = serde_json::json!({
+            "name": "delays-changelog", "partitions": 3, "configs": {"cleanup.policy": policy},
+        });
+        assert_eq!(door.json("POST", "topics", &topic.to_string()).await.0, 201);
+        if let Some(key) = key {
+            let records = serde_json::json!({"records": [{"key": key, "value": "precious", "partition": 2}]});
+            let written = door
+                .json("POST", "topics/delays-changelog/records", &records.to_string())
+                .await;
+            assert_eq!(written.0, 200, "{}", written.1);
+        }
+        let (got, body) = door.deploy("delays", &spec(&digest)).await;
+        assert_eq!(got, status, "{policy} {key:?}: {body}");
+        if status == 409 {
+            assert_eq!(body["code"], "changelog_exists");
+            assert_eq!(door.node.partitions("results"), None, "nothing is made for it");
+            door.node.delete_topic("delays-changelog");
+        }
+    }
+}
+
+#[tokio::test]
 async fn what_would_orphan_state_is_a_conflict_that_says_what_to_do() {
     let door = Door::open(Limits::default()).await;
     let digest = door.module(AGGREGATOR).await;

@@ -44,7 +44,7 @@ pub(crate) struct DeployArgs {
     #[arg(short, long, value_name = "DURATION", value_parser = duration_argument, required_if_eq("window", "hopping"))]
     advance: Option<i64>,
     /// How long after its end a window still takes rows.
-    #[arg(short, long, value_name = "DURATION", value_parser = duration_argument, default_value = "0")]
+    #[arg(short, long, value_name = "DURATION", value_parser = duration_argument, default_value = "0ms")]
     grace: i64,
     /// A result after every row, or one when the window has closed.
     #[arg(short, long, value_enum, default_value_t = Emit::Update)]
