@@ -189,6 +189,48 @@ fn a_store_that_is_ahead_of_its_changelog_is_wiped() {
 }
 
 #[test]
+fn a_topic_that_is_made_anew_does_not_meet_old_state_however_often_it_is_tried() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let is_refused =
+            |task: &TaskStatus| matches!(&task.phase, TaskPhase::Stopped { reason } if reason.contains("made anew"));
+        let node = TestNode::start(folder.path());
+        node.topics_of("p");
+        let module = node.upload("count").await;
+        deploy(&node, "p", &deployment("p", module)).await;
+        row(&node, "p", "1").await;
+        node.await_values("p-out", &["1"]).await;
+        await_status(&node, "p", |task| task.processed == 1).await;
+        node.topic_anew("p-in");
+        await_status(&node, "p", is_refused).await;
+        // Resumed, with the store that the attempt before has left.
+        let mut again = deployment("p", module);
+        again.version = 2;
+        deploy(&node, "p", &again).await;
+        let name = ProcessorName::new("p").unwrap();
+        let starts = |text: &str| text == "version 2 starts";
+        let has_started = || {
+            let logs = node.plugins.running().logs(&name);
+            logs.is_some_and(|logs| logs.entries(0, usize::MAX).iter().any(|entry| starts(&entry.message)))
+        };
+        while !has_started() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        await_status(&node, "p", is_refused).await;
+        node.stop().await;
+        for _ in 0..2 {
+            let node = TestNode::start(folder.path());
+            node.topic_anew("p-in");
+            node.topics_of("p");
+            await_status(&node, "p", is_refused).await;
+            row(&node, "p", "1").await;
+            node.await_values("p-out", &["1"]).await;
+            node.stop().await;
+        }
+    });
+}
+
+#[test]
 fn what_is_followed_has_found_where_it_begins() {
     run(async {
         let folder = tempfile::tempdir().unwrap();
