@@ -18,6 +18,7 @@ use streams::changelog::{ChangelogError, ChangelogKey, Progress};
 use streams::task::Counters;
 use streams::{ChangelogRecord, Restoration, RestoreError, Store, StoreError, Task, TaskEpoch, TaskOptions};
 use tokio::time::{Instant, timeout_at};
+use tracing::warn;
 
 use super::changelog;
 use super::local_store::LocalStore;
@@ -161,16 +162,20 @@ impl Job {
         let end = self.bound(&self.changelog, Start::Latest).await?;
         let (stores, name, partition) = (self.parts.stores.clone(), self.name.clone(), self.partition());
         let opened = self.on_pool(move || {
-            let store = stores.open(&name, partition, ids).inspect_err(|_| stores.give_up())?;
-            match store.end() {
-                // Ahead of the changelog, or a piece of the changelog between them is gone.
-                Some(at) if at > end || at < start => {
-                    drop(store);
-                    tracing::warn!(plugin = %name, %partition, offset = %at, log_start = %start, log_end = %end, "a local store does not fit its changelog and is wiped");
-                    stores.anew(&name, partition, ids)
+            match stores.open(&name, partition, ids) {
+                Ok(store) => match store.end() {
+                    // Ahead of the changelog, or a piece of the changelog between them is gone.
+                    Some(at) if at > end || at < start => {
+                        warn!(plugin = %name, %partition, offset = %at, log_start = %start, log_end = %end, "a local store does not fit its changelog and is wiped");
+                    }
+                    _ => return Ok(store),
+                },
+                Err(error) => {
+                    let error = describe(&error);
+                    warn!(plugin = %name, %partition, error, "a local store cannot be opened and is made anew");
                 }
-                _ => Ok(store),
             }
+            stores.anew(&name, partition, ids).inspect_err(|_| stores.give_up())
         });
         let store = opened
             .await?
@@ -303,7 +308,8 @@ fn halt(error: RestoreError) -> Halt {
     match error {
         RestoreError::Changelog(_) | RestoreError::OtherWindows => Halt::Stop(reason),
         // Who owns the partition now writes under a higher epoch; this node learns of it in a moment.
-        RestoreError::Fenced { .. } | RestoreError::Store(_) => Halt::Again(reason),
+        RestoreError::Fenced { .. } => Halt::Again(reason),
+        RestoreError::Store(_) => Halt::Store(reason),
     }
 }
 

@@ -31,6 +31,7 @@ use crate::controller_client::{ControllerChannel, ControllerError, ControllerFut
 use crate::node::BrokerParts;
 use crate::partitions::LogDirectories;
 use crate::plugins::{Plugins, PluginsParts};
+use crate::stream_tasks::changelog::Ids;
 use crate::{Broker, ClientDoor, Clock, ControllerClient};
 
 const NODE: i32 = 1;
@@ -308,6 +309,18 @@ impl TestNode {
         self.topics(&[PLUGINS_TOPIC, DEPLOYMENTS_TOPIC]);
         for ending in ["in", "out", "changelog", "dead-letter"] {
             self.topics(&[&format!("{name}-{ending}")]);
+        }
+    }
+
+    /// What the task of a processor is about.
+    pub(super) fn ids(&self, name: &str) -> Ids {
+        let id = |ending| {
+            let topic = format!("{name}-{ending}");
+            self.broker.view().image.topics.by_name(&topic).unwrap().id
+        };
+        Ids {
+            changelog: id("changelog"),
+            input: id("in"),
         }
     }
 
