@@ -254,6 +254,10 @@ impl Task {
             }
             Err(work::Halt::BackOff(reason)) => self.back_off(self.position > before, reason, effects),
             Err(work::Halt::Stop(reason)) => self.stop(reason, effects),
+            Err(work::Halt::Store(reason)) => {
+                self.state = TaskState::Stopped { reason: reason.clone() };
+                effects.push(Effect::StoreFailed { reason });
+            }
         }
     }
 

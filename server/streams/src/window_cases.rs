@@ -164,7 +164,7 @@ fn feed(task: &mut Task, input: &[Input], cut: &mut dyn FnMut() -> usize) -> Vec
         task.on_rows(&builder.finish(), offset(end), &mut effects);
         commits.extend(effects.into_iter().filter_map(|effect| match effect {
             Effect::Commit(commit) => Some(commit),
-            Effect::BackOff { .. } | Effect::Stop { .. } => None,
+            Effect::BackOff { .. } | Effect::Stop { .. } | Effect::StoreFailed { .. } => None,
         }));
         at = end;
     }

@@ -217,8 +217,9 @@ impl Modules {
         absent_is_fine(fs::remove_file(self.path(&digest)))
     }
 
-    /// Removes what the topic does not speak of.
-    fn tidy(&self) -> std::io::Result<()> {
+    /// Removes what the topic does not speak of. A module whose pieces have come and whose last word has not yet is spoken
+    /// of: its pieces were passed over because its file is there.
+    fn tidy(&self, checked: &BTreeSet<Digest>) -> std::io::Result<()> {
         let entries = match fs::read_dir(&self.folder) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
             entries => entries?,
@@ -228,7 +229,8 @@ impl Modules {
             let path = entry?.path();
             let digest = path.file_stem().and_then(|stem| stem.to_str()?.parse::<Digest>().ok());
             let is_module = path.extension().is_some_and(|ending| ending == ENDING);
-            if is_module && digest.is_none_or(|digest| !known.contains_key(&digest)) {
+            let is_kept = |digest| known.contains_key(&digest) || checked.contains(&digest);
+            if is_module && !digest.is_some_and(is_kept) {
                 absent_is_fine(fs::remove_file(path))?;
             }
         }
@@ -257,7 +259,7 @@ impl Follower for Modules {
         }
         if at_end && !reading.tidied {
             reading.tidied = true;
-            if let Err(error) = self.tidy() {
+            if let Err(error) = self.tidy(&reading.checked) {
                 warn!(%error, "files of modules that are gone not removed");
             }
         }
@@ -267,5 +269,57 @@ impl Follower for Modules {
 
     fn followed(&self, next: Offset) {
         self.followed.store(next.get(), Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use plugin::deployment::encode_value;
+
+    use super::*;
+
+    /// Takes no module, so that it can be told whether it was asked.
+    struct Refusing;
+
+    impl Host for Refusing {
+        fn load(&self, _: &[u8]) -> Result<Arc<dyn Module>, ModuleError> {
+            Err(ModuleError::NotWasm)
+        }
+    }
+
+    fn record(key: PluginsKey, value: Bytes) -> Record {
+        Record {
+            offset: Offset::new(0),
+            timestamp: model::Timestamp::from_millis(0),
+            key: Some(key.encode()),
+            value: Some(value),
+            headers: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_module_whose_upload_is_half_read_at_the_end_of_the_topic_keeps_its_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let digest = Digest::new(Sha256::digest("ab").into());
+        let gone = Digest::new(Sha256::digest("gone").into());
+        let modules = Modules::new(folder.path().to_owned(), Arc::new(Refusing));
+        fs::write(modules.path(&digest), "ab").unwrap();
+        fs::write(modules.path(&gone), "gone").unwrap();
+        modules.reset();
+        let piece = |piece, byte| record(PluginsKey::Piece(digest, piece), Bytes::from_static(byte));
+        modules.take(vec![piece(0, b"a")], true);
+        assert!(!modules.path(&gone).exists());
+        let module = ModuleRecord {
+            size_bytes: 2,
+            pieces: 2,
+        };
+        let last = record(PluginsKey::Module(digest), encode_value(&module));
+        modules.take(vec![piece(1, b"b"), last], true);
+        let loaded = modules.load(&digest).map(|_| ());
+        assert!(
+            matches!(loaded, Err(DeploymentError::Module(ModuleError::NotWasm))),
+            "{loaded:?}"
+        );
     }
 }

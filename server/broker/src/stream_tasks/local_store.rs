@@ -223,6 +223,12 @@ impl LocalStore {
         self.end
     }
 
+    /// What was written so far is in tables, and no longer in memory.
+    #[cfg(test)]
+    pub(super) fn write_tables(&self) {
+        self.keyspace.rotate_memtable_and_wait().unwrap();
+    }
+
     /// Where the first entry of the keyspace at or above `from` may be.
     fn seek(&self, from: &[u8]) -> (Vec<u8>, bool) {
         let empty_below = self.empty_below.borrow();

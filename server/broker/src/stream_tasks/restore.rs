@@ -6,19 +6,19 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use client::{Error, FetchLimits, Isolation, Start};
 use model::record_batch::Record;
-use model::{ErrorCode, Offset, TopicPartition};
+use model::{ErrorCode, Offset, TopicId, TopicPartition};
 use plugin::deployment::From;
 use plugin::descriptor;
 use plugin::logs::Level;
 use plugin::running::DeploymentError;
 use plugin::{InstanceLimits, InstanceSettings, WindowAggregator};
-use streams::changelog::{ChangelogKey, Progress};
+use streams::changelog::{ChangelogError, ChangelogKey, Progress};
 use streams::task::Counters;
 use streams::{ChangelogRecord, Restoration, RestoreError, Store, StoreError, Task, TaskEpoch, TaskOptions};
 use tokio::time::{Instant, timeout_at};
+use tracing::warn;
 
 use super::changelog;
 use super::local_store::LocalStore;
@@ -36,8 +36,23 @@ struct Replay {
     restoration: Restoration,
     /// A progress record has been seen, here or in the store.
     begun: bool,
-    /// What the last progress record names as the input.
-    named: Option<Bytes>,
+    /// The only topic whose rows the state may be made of.
+    input: TopicId,
+}
+
+/// Why a part of a changelog is not taken.
+#[derive(Debug, thiserror::Error)]
+enum TakeError {
+    #[error("the state is of another input topic")]
+    OtherInput,
+    #[error(transparent)]
+    Restore(#[from] RestoreError),
+}
+
+impl std::convert::From<ChangelogError> for TakeError {
+    fn from(error: ChangelogError) -> Self {
+        TakeError::Restore(error.into())
+    }
 }
 
 impl Job {
@@ -48,15 +63,6 @@ impl Job {
         let options = self.options()?;
         let (store, from, end) = self.store().await?;
         let replay = self.replay(options.clone(), store, from, end).await?;
-        if let Some(named) = &replay.named
-            && !changelog::is_of(named, self.ids.input)
-        {
-            return Err(Halt::Stop(format!(
-                "topic {} was deleted and made anew, and the state belongs to the one before: delete the processor and \
-                 deploy it anew",
-                self.deployment.input
-            )));
-        }
         let Replay {
             mut restoration, begun, ..
         } = replay;
@@ -156,16 +162,20 @@ impl Job {
         let end = self.bound(&self.changelog, Start::Latest).await?;
         let (stores, name, partition) = (self.parts.stores.clone(), self.name.clone(), self.partition());
         let opened = self.on_pool(move || {
-            let store = stores.open(&name, partition, ids).inspect_err(|_| stores.give_up())?;
-            match store.end() {
-                // Ahead of the changelog, or a piece of the changelog between them is gone.
-                Some(at) if at > end || at < start => {
-                    drop(store);
-                    tracing::warn!(plugin = %name, %partition, offset = %at, log_start = %start, log_end = %end, "a local store does not fit its changelog and is wiped");
-                    stores.anew(&name, partition, ids)
+            match stores.open(&name, partition, ids) {
+                Ok(store) => match store.end() {
+                    // Ahead of the changelog, or a piece of the changelog between them is gone.
+                    Some(at) if at > end || at < start => {
+                        warn!(plugin = %name, %partition, offset = %at, log_start = %start, log_end = %end, "a local store does not fit its changelog and is wiped");
+                    }
+                    _ => return Ok(store),
+                },
+                Err(error) => {
+                    let error = describe(&error);
+                    warn!(plugin = %name, %partition, error, "a local store cannot be opened and is made anew");
                 }
-                _ => Ok(store),
             }
+            stores.anew(&name, partition, ids).inspect_err(|_| stores.give_up())
         });
         let store = opened
             .await?
@@ -184,6 +194,7 @@ impl Job {
     }
 
     async fn replay(&self, options: TaskOptions, store: LocalStore, from: Offset, end: Offset) -> Result<Replay, Halt> {
+        let input = self.ids.input;
         let mut replay = self
             .on_pool(move || {
                 let begun = store.get(&ChangelogKey::Progress.encode())?.is_some();
@@ -191,7 +202,7 @@ impl Job {
                 Ok(Replay {
                     restoration,
                     begun,
-                    named: None,
+                    input,
                 })
             })
             .await?
@@ -224,9 +235,20 @@ impl Job {
                 replay.take(fetched.records, position)?;
                 Ok(replay)
             });
-            replay = taken.await?.map_err(halt)?;
+            replay = taken.await?.map_err(|error| self.refusal(error))?;
         }
         Ok(replay)
+    }
+
+    fn refusal(&self, error: TakeError) -> Halt {
+        match error {
+            TakeError::OtherInput => Halt::Stop(format!(
+                "topic {} was deleted and made anew, and the state belongs to the one before: delete the processor and \
+                 deploy it anew",
+                self.deployment.input
+            )),
+            TakeError::Restore(error) => halt(error),
+        }
     }
 
     /// Where a new task begins, as the first record of its changelog; and the changelog's end behind it.
@@ -266,14 +288,18 @@ impl Job {
 }
 
 impl Replay {
-    fn take(&mut self, records: Vec<Record>, next: Offset) -> Result<(), RestoreError> {
+    /// The store takes none of the records if one is about another input: it would hold that state under the ids of this
+    /// task, and the next restore would read on behind the only record that tells them apart.
+    fn take(&mut self, records: Vec<Record>, next: Offset) -> Result<(), TakeError> {
         for record in records {
             let (record, named) = changelog::read(record)?;
+            if named.is_some_and(|named| !changelog::is_of(&named, self.input)) {
+                return Err(TakeError::OtherInput);
+            }
             self.begun |= record.key == ChangelogKey::Progress.encode();
-            self.named = named.or(self.named.take());
             self.restoration.apply(record)?;
         }
-        self.restoration.committed(next)
+        Ok(self.restoration.committed(next)?)
     }
 }
 
@@ -282,7 +308,8 @@ fn halt(error: RestoreError) -> Halt {
     match error {
         RestoreError::Changelog(_) | RestoreError::OtherWindows => Halt::Stop(reason),
         // Who owns the partition now writes under a higher epoch; this node learns of it in a moment.
-        RestoreError::Fenced { .. } | RestoreError::Store(_) => Halt::Again(reason),
+        RestoreError::Fenced { .. } => Halt::Again(reason),
+        RestoreError::Store(_) => Halt::Store(reason),
     }
 }
 

@@ -50,6 +50,8 @@ pub(super) enum Halt {
     Asked(Option<String>),
     /// Something that may pass: restore and try again.
     Again(String),
+    /// The local store failed: restore without what it holds.
+    Store(String),
     /// For good.
     Stop(String),
 }
@@ -64,6 +66,7 @@ struct Asked {
     end: Option<Offset>,
     back_off: Option<(Duration, String)>,
     stop: Option<String>,
+    store_failed: Option<String>,
 }
 
 /// What one run needs.
@@ -93,6 +96,10 @@ impl Job {
         self.log(Level::Info, format!("version {version} starts"), Vec::new());
         loop {
             let halt = match self.go(&mut back_off).await {
+                Halt::Store(reason) => self.wipe(reason).await,
+                halt => halt,
+            };
+            let halt = match halt {
                 Halt::Again(reason) => {
                     let wait = back_off.next();
                     warn!(plugin = %self.name, partition = %self.partition(), reason, wait_ms = wait.as_millis(), "task backs off");
@@ -114,7 +121,9 @@ impl Job {
                     info!(plugin = %self.name, partition = %self.partition(), "task ended");
                     self.log(Level::Info, format!("version {version} ends"), Vec::new());
                 }
-                Halt::Asked(Some(reason)) | Halt::Stop(reason) | Halt::Again(reason) => self.stop(reason),
+                Halt::Asked(Some(reason)) | Halt::Stop(reason) | Halt::Again(reason) | Halt::Store(reason) => {
+                    self.stop(reason);
+                }
             }
             return;
         }
@@ -137,6 +146,23 @@ impl Job {
         match self.work(task, back_off).await {
             Ok(never) => match never {},
             Err(halt) => halt,
+        }
+    }
+
+    /// The local store is a cache of the changelog: one that fails is emptied, and the task tried again after a wait, which
+    /// grows while nothing is done in between. Where it cannot even be emptied, its database is opened anew.
+    async fn wipe(&self, reason: String) -> Halt {
+        warn!(plugin = %self.name, partition = %self.partition(), reason, "a local store failed and is wiped");
+        let (stores, name) = (self.parts.stores.clone(), self.name.clone());
+        let (partition, ids) = (self.partition(), self.ids);
+        let wiped = self.on_pool(move || {
+            let wiped = stores.anew(&name, partition, ids).inspect_err(|_| stores.give_up());
+            wiped.map(drop)
+        });
+        match wiped.await {
+            Err(halt) => halt,
+            Ok(Err(error)) => Halt::Again(describe(&error)),
+            Ok(Ok(())) => Halt::Again(reason),
         }
     }
 
@@ -199,6 +225,9 @@ impl Job {
             let asked = self.execute(effects, refused).await?;
             task = self.note(called, asked.end).await?;
             self.place.show(&task, *refused);
+            if let Some(reason) = asked.store_failed {
+                return Err(Halt::Store(reason));
+            }
             if let Some(reason) = asked.stop {
                 return Err(Halt::Stop(reason));
             }
@@ -238,6 +267,7 @@ impl Job {
                 }
                 Effect::BackOff { wait, reason, .. } => asked.back_off = Some((wait, reason)),
                 Effect::Stop { reason } => asked.stop = Some(reason),
+                Effect::StoreFailed { reason } => asked.store_failed = Some(reason),
             }
         }
         Ok(asked)

@@ -5,6 +5,7 @@ mod node;
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::path::Path;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -14,14 +15,18 @@ use plugin::deployment::{
     DEPLOYMENTS_TOPIC, Deployment, EmitSpec, From, ProcessorName, WindowKind, WindowSpec, encode_value,
 };
 use plugin::running::{TaskPhase, TaskStatus};
-use streams::{ChangelogRecord, Store as _};
+use streams::{ChangelogRecord, ScanLimit, Store as _, StoreError};
 
 use super::changelog::Ids;
-use super::local_store::{Stores, StoresSettings};
+use super::local_store::{LocalStore, Stores, StoresSettings};
 use node::{TestNode, topic_name};
 
 /// Only there so that a hang becomes an error.
 const WAIT_MAX: Duration = Duration::from_secs(60);
+const ALL: ScanLimit = ScanLimit {
+    entries: 10,
+    bytes: usize::MAX,
+};
 
 fn deployment(name: &str, module: Digest) -> Deployment {
     Deployment {
@@ -160,22 +165,14 @@ fn a_store_that_is_ahead_of_its_changelog_is_wiped() {
         row(&node, "p", "1").await;
         node.await_values("p-out", &["1"]).await;
         await_status(&node, "p", |task| task.processed == 1).await;
-        let id = |topic: &str| node.broker.view().image.topics.by_name(topic).unwrap().id;
-        let ids = Ids {
-            changelog: id("p-changelog"),
-            input: id("p-in"),
-        };
+        let ids = node.ids("p");
         node.stop().await;
         // A count that the changelog knows nothing of.
         let stores = Stores::new(folder.path().join("stores"), StoresSettings::default());
         let (name, partition) = (ProcessorName::new("p").unwrap(), model::PartitionIndex::new(0));
         let mut store = stores.open(&name, partition, ids).unwrap();
         assert!(store.end().is_some(), "the task has written its store");
-        let all = streams::ScanLimit {
-            entries: 10,
-            bytes: usize::MAX,
-        };
-        let (key, value) = store.scan(&[1], &[2], all).unwrap().remove(0);
+        let (key, value) = store.scan(&[1], &[2], ALL).unwrap().remove(0);
         let value = Some(Bytes::from([&value[..9], b"700"].concat()));
         store.apply(&[ChangelogRecord { key, value }]).unwrap();
         store.committed(Offset::new(1_000)).unwrap();
@@ -185,6 +182,125 @@ fn a_store_that_is_ahead_of_its_changelog_is_wiped() {
         row(&node, "p", "1").await;
         node.await_values("p-out", &["1", "2"]).await;
         node.stop().await;
+    });
+}
+
+#[test]
+fn a_topic_that_is_made_anew_does_not_meet_old_state_however_often_it_is_tried() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let is_refused =
+            |task: &TaskStatus| matches!(&task.phase, TaskPhase::Stopped { reason } if reason.contains("made anew"));
+        let node = TestNode::start(folder.path());
+        node.topics_of("p");
+        let module = node.upload("count").await;
+        deploy(&node, "p", &deployment("p", module)).await;
+        row(&node, "p", "1").await;
+        node.await_values("p-out", &["1"]).await;
+        await_status(&node, "p", |task| task.processed == 1).await;
+        node.topic_anew("p-in");
+        await_status(&node, "p", is_refused).await;
+        // Resumed, with the store that the attempt before has left.
+        let mut again = deployment("p", module);
+        again.version = 2;
+        deploy(&node, "p", &again).await;
+        let name = ProcessorName::new("p").unwrap();
+        let starts = |text: &str| text == "version 2 starts";
+        let has_started = || {
+            let logs = node.plugins.running().logs(&name);
+            logs.is_some_and(|logs| logs.entries(0, usize::MAX).iter().any(|entry| starts(&entry.message)))
+        };
+        while !has_started() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        await_status(&node, "p", is_refused).await;
+        node.stop().await;
+        for _ in 0..2 {
+            let node = TestNode::start(folder.path());
+            node.topic_anew("p-in");
+            node.topics_of("p");
+            await_status(&node, "p", is_refused).await;
+            row(&node, "p", "1").await;
+            node.await_values("p-out", &["1"]).await;
+            node.stop().await;
+        }
+    });
+}
+
+/// The tables of the first keyspace; those of 0 are the database's own.
+const TABLES: &str = "stores/keyspaces/1/tables";
+/// In the block of a table's first entries.
+const DAMAGED_AT: usize = 60;
+
+/// Damages the tables of the store of `p`: where it is to open, only its panes.
+fn damage(folder: &Path, ids: Ids, is_open: bool, is_damaged: impl Fn(Result<LocalStore, StoreError>) -> bool) {
+    let stores = || Stores::new(folder.join("stores"), StoresSettings::default());
+    let open = |stores: &Stores| {
+        let (name, partition) = (ProcessorName::new("p").unwrap(), model::PartitionIndex::new(0));
+        stores.open(&name, partition, ids)
+    };
+    let first = stores();
+    let mut store = open(&first).unwrap();
+    let progress = streams::changelog::ChangelogKey::Progress.encode();
+    let value = store.get(&progress).unwrap();
+    store.write_tables();
+    if is_open {
+        // What an open and a restore read is written again, and so is in memory.
+        store.apply(&[ChangelogRecord { key: progress, value }]).unwrap();
+        store.committed(store.end().unwrap()).unwrap();
+    }
+    drop((store, first));
+    let mut damaged = 0;
+    for table in std::fs::read_dir(folder.join(TABLES)).unwrap() {
+        let path = table.unwrap().path();
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes[DAMAGED_AT] ^= 1;
+        std::fs::write(&path, bytes).unwrap();
+        damaged += 1;
+    }
+    assert!(damaged > 0, "there is no table");
+    let again = stores();
+    assert!(is_damaged(open(&again)), "the store is as it was");
+}
+
+fn a_task_outlives_its_store(folder: &Path, damage: impl Fn(Ids)) {
+    run(async {
+        let node = TestNode::start(folder);
+        node.topics_of("p");
+        let module = node.upload("count").await;
+        deploy(&node, "p", &deployment("p", module)).await;
+        row(&node, "p", "1").await;
+        node.await_values("p-out", &["1"]).await;
+        await_status(&node, "p", |task| task.processed == 1).await;
+        let ids = node.ids("p");
+        node.stop().await;
+        damage(ids);
+        let node = TestNode::start(folder);
+        node.topics_of("p");
+        row(&node, "p", "1").await;
+        node.await_values("p-out", &["1", "2"]).await;
+        await_status(&node, "p", |task| {
+            task.processed == 2 && task.phase == TaskPhase::Running
+        })
+        .await;
+        node.stop().await;
+    });
+}
+
+#[test]
+fn a_store_that_is_damaged_where_a_task_reads_is_made_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    a_task_outlives_its_store(folder.path(), |ids| {
+        let is_damaged = |opened: Result<LocalStore, StoreError>| opened.unwrap().scan(&[1], &[2], ALL).is_err();
+        damage(folder.path(), ids, true, is_damaged);
+    });
+}
+
+#[test]
+fn a_store_that_is_damaged_where_it_says_how_far_it_goes_is_made_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    a_task_outlives_its_store(folder.path(), |ids| {
+        damage(folder.path(), ids, false, |opened| opened.is_err())
     });
 }
 

@@ -22,6 +22,11 @@ pub enum Effect {
     Stop {
         reason: String,
     },
+    /// The same, but only because its local store cannot be read: the store is to be emptied and the task restored from
+    /// the changelog.
+    StoreFailed {
+        reason: String,
+    },
 }
 
 /// Output and state that belong together.

@@ -18,11 +18,13 @@ use crate::store::StoreError;
 pub(super) enum Halt {
     BackOff(String),
     Stop(String),
+    /// The local store cannot be read.
+    Store(String),
 }
 
 impl From<StoreError> for Halt {
     fn from(error: StoreError) -> Self {
-        Halt::Stop(describe(&error))
+        Halt::Store(describe(&error))
     }
 }
 

@@ -260,6 +260,7 @@ pub(crate) struct Shell {
     pub(crate) commits: usize,
     pub(crate) back_offs: Vec<u64>,
     pub(crate) stopped: Option<String>,
+    pub(crate) store_failed: Option<String>,
 }
 
 impl Shell {
@@ -272,6 +273,7 @@ impl Shell {
                         .push(u64::try_from(wait.as_millis()).expect("a wait is short"));
                 }
                 Effect::Stop { reason } => self.stopped = Some(reason),
+                Effect::StoreFailed { reason } => self.store_failed = Some(reason),
             }
         }
     }

@@ -4,9 +4,10 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use model::Offset;
+use streams::changelog::ChangelogKey;
 use streams::{
     ChangelogRecord, Emit, MemoryStore, Restoration, RestoreError, ScanLimit, Store, StoreError, Task, TaskEpoch,
-    TaskOptions, Tumbling, Windows,
+    TaskOptions, TaskState, Tumbling, Windows,
 };
 
 use crate::doubles::{Listing, Shell, Wishes, event, feed, offset, restore, retry};
@@ -203,6 +204,42 @@ fn a_store_that_holds_everything_needs_nothing_of_the_changelog() {
     assert_eq!((again.position(), again.counters()), (task.position(), task.counters()));
     assert_eq!(again.stream_time(), task.stream_time());
     assert_eq!(again.panes(None, 10).unwrap(), task.panes(None, 10).unwrap());
+}
+
+/// A store of which only the progress can be read.
+struct Damaged;
+
+impl Store for Damaged {
+    fn get(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
+        if key == ChangelogKey::Progress.encode() {
+            return Ok(None);
+        }
+        Err(StoreError("a block is damaged".into()))
+    }
+
+    fn scan(&self, _: &[u8], _: &[u8], _: ScanLimit) -> Result<Vec<(Bytes, Bytes)>, StoreError> {
+        Err(StoreError("a block is damaged".into()))
+    }
+
+    fn apply(&mut self, _: &[ChangelogRecord]) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn committed(&mut self, _: Offset) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_store_that_cannot_be_read_is_no_reason_to_stop_for_good() {
+    let restoration = Restoration::new(options(10, 0), Box::new(Damaged)).unwrap();
+    let mut task = restoration.finish(Box::<Listing>::default()).unwrap();
+    let mut shell = Shell::default();
+    feed(&mut task, &[event("k", 1)], &mut shell);
+    assert_eq!((shell.stopped, shell.commits), (None, 0));
+    assert!(shell.store_failed.unwrap().contains("a block is damaged"));
+    assert!(matches!(task.state(), TaskState::Stopped { .. }));
+    assert_eq!(task.position(), offset(0));
 }
 
 #[test]

@@ -18,7 +18,9 @@ use plugin::{
     ModuleInfo, Output, Pane, Partitioner, Serde, Trap, Validator, WindowAggregator, World,
 };
 use protocol::internal_records::metadata::register_broker_record::BrokerEndpoint;
-use protocol::internal_records::metadata::{MetadataRecord, PartitionRecord, RegisterBrokerRecord, TopicRecord};
+use protocol::internal_records::metadata::{
+    MetadataRecord, PartitionRecord, RegisterBrokerRecord, RemoveTopicRecord, TopicRecord,
+};
 use protocol::messages::allocate_producer_ids_response::AllocateProducerIdsResponse;
 use protocol::{Request, Response};
 use sha2::{Digest as _, Sha256};
@@ -29,6 +31,7 @@ use crate::controller_client::{ControllerChannel, ControllerError, ControllerFut
 use crate::node::BrokerParts;
 use crate::partitions::LogDirectories;
 use crate::plugins::{Plugins, PluginsParts};
+use crate::stream_tasks::changelog::Ids;
 use crate::{Broker, ClientDoor, Clock, ControllerClient};
 
 const NODE: i32 = 1;
@@ -178,6 +181,11 @@ pub(super) fn partition_of(topic: &str, partition: i32) -> TopicPartition {
     }
 }
 
+fn id_of(text: &str) -> TopicId {
+    let digest = Sha256::digest(text);
+    TopicId::from_bytes(digest[..16].try_into().unwrap())
+}
+
 impl TestNode {
     /// A node over `folder`, which may be one that has stopped.
     pub(super) fn start(folder: &Path) -> Self {
@@ -258,29 +266,42 @@ impl TestNode {
     /// Makes topics, or shows those that are there again; a topic's id is made of its name.
     pub(super) fn topics(&self, names: &[&str]) {
         for name in names {
-            if self.broker.view().image.topics.by_name(name).is_some() {
-                continue;
+            if self.broker.view().image.topics.by_name(name).is_none() {
+                self.topic(name, id_of(name));
             }
-            let digest = Sha256::digest(name.as_bytes());
-            let topic_id = TopicId::from_bytes(digest[..16].try_into().unwrap());
-            self.tell([
-                MetadataRecord::Topic(TopicRecord {
-                    name: (*name).into(),
-                    topic_id,
-                    ..TopicRecord::default()
-                }),
-                MetadataRecord::Partition(PartitionRecord {
-                    partition_id: 0,
-                    topic_id,
-                    replicas: vec![NODE],
-                    isr: vec![NODE],
-                    leader: NODE,
-                    leader_epoch: 0,
-                    directories: vec![Uuid::from_bytes([7; 16])],
-                    ..PartitionRecord::default()
-                }),
-            ]);
         }
+    }
+
+    /// A topic of this name which is another than `topics` makes; the one that is there is deleted.
+    pub(super) fn topic_anew(&self, name: &str) {
+        let found = self.broker.view().image.topics.by_name(name).map(|topic| topic.id);
+        if let Some(topic_id) = found {
+            self.tell([MetadataRecord::RemoveTopic(RemoveTopicRecord {
+                topic_id,
+                ..RemoveTopicRecord::default()
+            })]);
+        }
+        self.topic(name, id_of(&format!("{name}, made anew")));
+    }
+
+    fn topic(&self, name: &str, topic_id: TopicId) {
+        self.tell([
+            MetadataRecord::Topic(TopicRecord {
+                name: name.into(),
+                topic_id,
+                ..TopicRecord::default()
+            }),
+            MetadataRecord::Partition(PartitionRecord {
+                partition_id: 0,
+                topic_id,
+                replicas: vec![NODE],
+                isr: vec![NODE],
+                leader: NODE,
+                leader_epoch: 0,
+                directories: vec![Uuid::from_bytes([7; 16])],
+                ..PartitionRecord::default()
+            }),
+        ]);
     }
 
     /// The topics of one processor called `name`, and those of all.
@@ -288,6 +309,18 @@ impl TestNode {
         self.topics(&[PLUGINS_TOPIC, DEPLOYMENTS_TOPIC]);
         for ending in ["in", "out", "changelog", "dead-letter"] {
             self.topics(&[&format!("{name}-{ending}")]);
+        }
+    }
+
+    /// What the task of a processor is about.
+    pub(super) fn ids(&self, name: &str) -> Ids {
+        let id = |ending| {
+            let topic = format!("{name}-{ending}");
+            self.broker.view().image.topics.by_name(&topic).unwrap().id
+        };
+        Ids {
+            changelog: id("changelog"),
+            input: id("in"),
         }
     }
 
