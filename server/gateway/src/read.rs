@@ -334,11 +334,14 @@ impl Gathering {
         }
     }
 
-    /// Takes chunks until every partition has brought enough, or all it has.
+    /// Takes chunks until every partition has brought enough, or all it has, or one of them fails.
     async fn take_all(&mut self, tail: &mut Tail) -> Result<(), Problem> {
         while !self.has_enough() {
             match tail.next().await {
-                Some(chunk) => self.take(chunk?),
+                Some(Ok(chunk)) => self.take(chunk),
+                // What goes wrong after records have come is the next read's to tell.
+                Some(Err(_)) if self.bytes > 0 => break,
+                Some(Err(error)) => return Err(error.into()),
                 None => break,
             }
         }

@@ -267,35 +267,42 @@ impl Driver {
         });
     }
 
-    /// Gives what came to the reader; false if that one has gone.
+    /// Gives what came to the reader; false if that one has gone. An error for good comes after what other partitions
+    /// brought with it.
     async fn hand_out(&mut self, mut batch: Batch, answers: Answers) -> Result<bool, Error> {
         let mut resting = Batch::new();
+        let mut failed = None;
         for (partition, answer) in answers {
             let Some(reading) = batch.remove(&partition) else {
                 continue;
             };
-            match answer {
-                Ok(answer) => {
-                    if !self.hand_out_one(partition, reading, &answer).await? {
-                        return Ok(false);
-                    }
-                }
+            let handed_out = match answer {
+                Ok(answer) => self.hand_out_one(partition, reading, &answer).await,
                 Err(error) if error.code() == ErrorCode::OffsetOutOfRange => {
-                    let position = self.reset(&partition, reading.position).await?;
-                    resting.insert(
-                        partition,
-                        Reading {
+                    self.reset(&partition, reading.position).await.map(|position| {
+                        let reading = Reading {
                             position,
                             was_at_end: false,
-                        },
-                    );
+                        };
+                        resting.insert(partition, reading);
+                        true
+                    })
                 }
                 Err(error) if error.is_retriable() => {
                     self.client.doubt(&Target::LeaderOf(partition.clone()), &error);
                     resting.insert(partition, reading);
+                    Ok(true)
                 }
-                Err(error) => return Err(error),
+                Err(error) => Err(error),
+            };
+            match handed_out {
+                Ok(true) => {}
+                Ok(false) => return Ok(false),
+                Err(error) => failed = failed.or(Some(error)),
             }
+        }
+        if let Some(error) = failed {
+            return Err(error);
         }
         // What the answer does not speak of is asked for again.
         self.idle.extend(batch);

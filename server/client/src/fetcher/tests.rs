@@ -274,6 +274,46 @@ async fn a_tail_waits_out_what_may_pass_and_ends_with_its_topic() {
     assert_eq!(error.code(), ErrorCode::UnknownTopicOrPartition);
 }
 
+#[tokio::test(start_paused = true)]
+async fn damage_that_a_leader_tells_of_is_not_waited_out() {
+    let node = FakeNode::with_partitions(1);
+    append(&node, 0, &["a"]);
+    let refusals = std::iter::repeat_n(Fault::Refuse(ErrorCode::CorruptMessage), 2);
+    node.fail_next(ApiKey::Fetch, refusals);
+    let error = fetch(&node, Start::Earliest, &FetchLimits::default())
+        .await
+        .unwrap_err();
+    assert_eq!(error.code(), ErrorCode::CorruptMessage);
+    let mut tail = tail(&node, &[0], TailOptions::default()).await;
+    let error = tail.next().await.unwrap().unwrap_err();
+    assert_eq!(error.code(), ErrorCode::CorruptMessage);
+    assert!(tail.next().await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_other_partitions_brought_comes_before_an_error_for_good() {
+    let node = FakeNode::with_partitions(3);
+    for index in 0..3 {
+        append(&node, index, &["a"]);
+    }
+    {
+        let mut state = node.state();
+        let batch = &mut state.topics.get_mut(&topic("first")).unwrap().partitions[1].batches[0];
+        let mut damaged = batch.to_vec();
+        *damaged.last_mut().unwrap() ^= 1;
+        *batch = Bytes::from(damaged);
+    }
+    let mut tail = tail(&node, &[0, 1, 2], TailOptions::default()).await;
+    for index in [0, 2] {
+        let chunk = tail.next().await.unwrap().unwrap();
+        assert_eq!(
+            (chunk.partition.partition.get(), values(&chunk.records)),
+            (index, vec!["a"])
+        );
+    }
+    assert!(matches!(tail.next().await, Some(Err(Error::Batch { .. }))));
+}
+
 #[tokio::test]
 async fn damage_that_a_read_comes_to_is_an_error() {
     let node = FakeNode::with_partitions(1);
