@@ -229,6 +229,43 @@ async fn a_slow_reader_stops_the_fetching() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_waits_for_a_reader_is_bounded_in_bytes() {
+    let bound = usize::try_from(tail::WAITING_BYTES_MAX).unwrap();
+    for (value_bytes, records) in [(10_000, 200), (900_000, 4), (10, 2000)] {
+        let node = FakeNode::with_partitions(1);
+        let value = "x".repeat(value_bytes);
+        for _ in 0..records {
+            append(&node, 0, &[&value]);
+        }
+        let stalled = tail(&node, &[0], TailOptions::default()).await;
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let sizes: Vec<usize> = stalled.waiting().iter().map(Chunk::size_bytes).collect();
+        let is_within = sizes.iter().sum::<usize>() <= bound || sizes.len() == 1;
+        assert!(!sizes.is_empty() && is_within, "{value_bytes}: {sizes:?}");
+
+        let mut tail = tail(&node, &[0], TailOptions::default()).await;
+        let mut read = 0;
+        while read < records {
+            read += tail.next().await.unwrap().unwrap().records.len();
+        }
+        assert_eq!(read, records);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_fetched_for_a_reader_for_whom_enough_waits() {
+    let node = FakeNode::with_partitions(2);
+    let value = "x".repeat(150_000);
+    append(&node, 0, &[&value]);
+    let mut tail = tail(&node, &[0], TailOptions::default()).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(node.asked(ApiKey::Fetch), 1);
+    tail.next().await.unwrap().unwrap();
+    append(&node, 0, &["next"]);
+    assert_eq!(values(&tail.next().await.unwrap().unwrap().records), ["next"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_position_that_was_deleted_ends_a_tail_or_moves_it_as_was_asked() {
     for out_of_range in [OutOfRange::Fails, OutOfRange::ToEarliest, OutOfRange::ToLatest] {
         let node = FakeNode::with_partitions(1);
