@@ -116,10 +116,15 @@ impl Error {
         }
     }
 
-    /// Whether the same call may do better in a moment.
+    /// Whether the same call may do better in a moment. Kafka calls a corrupt message retriable, for what was damaged on
+    /// its way can be sent again; what is damaged where it is kept stays so.
     #[must_use]
     pub fn is_retriable(&self) -> bool {
         match self {
+            Error::Refused {
+                code: ErrorCode::CorruptMessage,
+                ..
+            } => false,
             Error::Refused { code, .. } => code.is_retriable(),
             Error::Call { source, .. } => match source {
                 CallError::Connect { .. } | CallError::Timeout { .. } | CallError::Disconnected { .. } => true,

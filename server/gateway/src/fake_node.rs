@@ -35,6 +35,8 @@ struct Log {
     /// Each with its base offset in place, and its last offset.
     batches: Vec<(Bytes, i64)>,
     start: i64,
+    /// Whether what it keeps cannot be read.
+    is_damaged: bool,
 }
 
 impl Log {
@@ -94,6 +96,12 @@ impl FakeNode {
     /// Records below the offset are gone.
     pub(crate) fn set_log_start(&self, name: &str, partition: usize, start: i64) {
         self.topics.lock().unwrap().get_mut(name).unwrap()[partition].start = start;
+    }
+
+    /// From now on a partition cannot be fetched from.
+    pub(crate) fn damage(&self, name: &str, partition: usize) {
+        self.topics.lock().unwrap().get_mut(name).unwrap()[partition].is_damaged = true;
+        self.appended.notify_waiters();
     }
 
     /// All records of the first partition of a topic, if it is there.
@@ -267,6 +275,7 @@ fn partition_data(log: Option<Log>, index: i32, from: i64) -> PartitionData {
     let error = match &log {
         None => ErrorCode::UnknownTopicOrPartition,
         Some(log) if from < log.start || from > log.end() => ErrorCode::OffsetOutOfRange,
+        Some(log) if log.is_damaged => ErrorCode::CorruptMessage,
         Some(_) => ErrorCode::None,
     };
     let log = log.unwrap_or_default();

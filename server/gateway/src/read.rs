@@ -22,6 +22,8 @@ use crate::server::stopped;
 const READ_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// What is fetched from a partition at a time.
 const PARTITION_BYTES: std::ops::RangeInclusive<usize> = 16 * 1024..=1024 * 1024;
+/// What is fetched at a time for a reader who may take nothing for long: it is held for as long.
+const LONG_TAIL_BYTES: usize = 128 * 1024;
 /// What a record is taken to have when it is guessed how much to fetch.
 const RECORD_BYTES_GUESS: usize = 1024;
 /// How long it may take to gather what is there.
@@ -215,13 +217,29 @@ impl Reader<'_> {
         Ok(positions)
     }
 
-    /// Opens a tail at the cursor's positions, sized for reads of about `limit` records.
-    pub(crate) async fn tail(&self, cursor: &Cursor, limit: usize, wait: Duration) -> Result<Tail, Problem> {
+    /// Opens a tail at the cursor's positions, sized for an answer of about `limit` records.
+    async fn tail(&self, cursor: &Cursor, limit: usize, wait: Duration) -> Result<Tail, Problem> {
         let share = READ_BYTES_MAX / cursor.positions.len().max(1);
         let guess = limit.saturating_mul(RECORD_BYTES_GUESS).min(share);
+        let partition_bytes_max = guess.clamp(*PARTITION_BYTES.start(), *PARTITION_BYTES.end());
+        self.tail_by(cursor, partition_bytes_max, READ_BYTES_MAX, wait).await
+    }
+
+    /// Opens a tail at the cursor's positions for a reader who may take nothing for long.
+    pub(crate) async fn long_tail(&self, cursor: &Cursor, wait: Duration) -> Result<Tail, Problem> {
+        self.tail_by(cursor, LONG_TAIL_BYTES, LONG_TAIL_BYTES, wait).await
+    }
+
+    async fn tail_by(
+        &self,
+        cursor: &Cursor,
+        partition_bytes_max: usize,
+        bytes_max: usize,
+        wait: Duration,
+    ) -> Result<Tail, Problem> {
         let options = TailOptions {
-            partition_bytes_max: guess.clamp(*PARTITION_BYTES.start(), *PARTITION_BYTES.end()),
-            bytes_max: READ_BYTES_MAX,
+            partition_bytes_max,
+            bytes_max,
             wait,
             ..TailOptions::default()
         };
@@ -334,11 +352,14 @@ impl Gathering {
         }
     }
 
-    /// Takes chunks until every partition has brought enough, or all it has.
+    /// Takes chunks until every partition has brought enough, or all it has, or one of them fails.
     async fn take_all(&mut self, tail: &mut Tail) -> Result<(), Problem> {
         while !self.has_enough() {
             match tail.next().await {
-                Some(chunk) => self.take(chunk?),
+                Some(Ok(chunk)) => self.take(chunk),
+                // What goes wrong after records have come is the next read's to tell.
+                Some(Err(_)) if self.bytes > 0 => break,
+                Some(Err(error)) => return Err(error.into()),
                 None => break,
             }
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use model::record_batch::{BatchError, Batches, ControlType, Record, records};
+use model::record_batch::{BatchError, Batches, ControlType, Record, RecordHeader, records};
 use model::{Offset, TopicPartition};
 use protocol::messages::fetch_response::AbortedTransaction;
 
@@ -11,7 +11,7 @@ use super::fetch::PartitionAnswer;
 use super::{BATCH_DECOMPRESSED, FetchLimits, Isolation};
 use crate::Error;
 
-/// How many bytes of keys and values one answer may become; a batch that begins below that is still read whole.
+/// What one read may become; a batch that begins below that is still read whole.
 const DECODED_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// What was read, and where to go on.
@@ -29,61 +29,134 @@ impl PartitionAnswer {
         position: Offset,
         limits: &FetchLimits,
     ) -> Result<Decoded, Error> {
-        let aborted: &[AbortedTransaction] = match limits.isolation {
+        let mut decoding = self.decoding(position, limits.isolation);
+        let read = decoding.part(limits.records_max, DECODED_BYTES_MAX);
+        read.map_err(|damage| damage.of(partition))
+    }
+
+    /// Reads the records from `position` on part by part.
+    pub(super) fn decoding(&self, position: Offset, isolation: Isolation) -> Decoding<'_> {
+        let aborted: &[AbortedTransaction] = match isolation {
             Isolation::ReadCommitted => &self.aborted,
             Isolation::ReadUncommitted => &[],
         };
-        decode(&self.records, position, limits.records_max, aborted).map_err(|(offset, source)| Error::Batch {
-            partition: partition.clone(),
-            offset,
-            source,
-        })
+        Decoding::new(&self.records, position, aborted)
     }
+}
+
+/// A batch that cannot be read, at this offset or after it.
+#[derive(Debug)]
+pub(super) struct Damage {
+    offset: Offset,
+    source: BatchError,
+}
+
+impl Damage {
+    pub(super) fn of(self, partition: &TopicPartition) -> Error {
+        Error::Batch {
+            partition: partition.clone(),
+            offset: self.offset,
+            source: self.source,
+        }
+    }
+}
+
+/// What a record takes in memory: its bytes, and what holds them.
+pub(super) fn record_bytes(record: &Record) -> usize {
+    let length = |field: &Option<Bytes>| field.as_ref().map_or(0, Bytes::len);
+    let headers = record.headers.iter();
+    let headers = headers.map(|header| size_of::<RecordHeader>() + header.key.len() + length(&header.value));
+    size_of::<Record>() + length(&record.key) + length(&record.value) + headers.sum::<usize>()
 }
 
 /// Reads batches until the bytes end, also where they end inside a batch: that one comes again with the next fetch.
 /// Damage ends the reading too, and is an error if nothing could be read before it.
-fn decode(
-    bytes: &Bytes,
+pub(super) struct Decoding<'a> {
+    bytes: &'a Bytes,
+    batches: Batches<'a>,
+    filter: AbortFilter<'a>,
     position: Offset,
-    records_max: usize,
-    aborted: &[AbortedTransaction],
-) -> Result<Decoded, (Offset, BatchError)> {
-    let mut decoded = Decoded {
-        records: Vec::new(),
-        next: position,
-    };
-    let mut decoded_bytes = 0;
-    let mut filter = AbortFilter::new(aborted);
-    for batch in Batches::new(bytes) {
-        let read = batch.and_then(|batch| batch.check_crc().map(|()| batch));
-        let batch = match read {
-            Ok(batch) => batch,
-            Err(BatchError::Truncated { .. }) => break,
-            Err(error) if decoded.next == position => return Err((position, error)),
-            Err(_) => break,
+    is_over: bool,
+}
+
+impl<'a> Decoding<'a> {
+    fn new(bytes: &'a Bytes, position: Offset, aborted: &'a [AbortedTransaction]) -> Self {
+        Decoding {
+            bytes,
+            batches: Batches::new(bytes),
+            filter: AbortFilter::new(aborted),
+            position,
+            is_over: false,
+        }
+    }
+
+    /// Whether there is no further part.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// Where reading goes on after the parts so far.
+    pub(super) fn position(&self) -> Offset {
+        self.position
+    }
+
+    /// The next batches, until they have become so much. A part that ends at `records_max` is the last.
+    pub(super) fn part(&mut self, records_max: usize, bytes_max: usize) -> Result<Decoded, Damage> {
+        let position = self.position;
+        let mut decoded = Decoded {
+            records: Vec::new(),
+            next: position,
+        };
+        let mut decoded_bytes = 0;
+        while decoded.records.len() < records_max && decoded_bytes < bytes_max {
+            match self.batch(position, records_max, &mut decoded, &mut decoded_bytes) {
+                Ok(true) => {}
+                Ok(false) => {
+                    self.is_over = true;
+                    break;
+                }
+                Err(source) => {
+                    self.is_over = true;
+                    if decoded.next == position {
+                        let offset = position;
+                        return Err(Damage { offset, source });
+                    }
+                    break;
+                }
+            }
+        }
+        self.is_over |= decoded.records.len() >= records_max;
+        self.position = decoded.next;
+        Ok(decoded)
+    }
+
+    /// One batch; false if it is not whole or not wanted whole, and where there is none.
+    fn batch(
+        &mut self,
+        position: Offset,
+        records_max: usize,
+        decoded: &mut Decoded,
+        decoded_bytes: &mut usize,
+    ) -> Result<bool, BatchError> {
+        let Some(batch) = self.batches.next() else {
+            return Ok(false);
+        };
+        let batch = match batch.and_then(|batch| batch.check_crc().map(|()| batch)) {
+            Err(BatchError::Truncated { .. }) => return Ok(false),
+            read => read?,
         };
         let header = batch.header;
         if header.last_offset() < position {
-            continue;
+            return Ok(true);
         }
-        let whole = bytes.slice_ref(batch.bytes());
-        if filter.hides(&header, &whole) || header.attributes.is_control() {
+        let whole = self.bytes.slice_ref(batch.bytes());
+        let is_hidden = self.filter.hides(&header, &whole) || header.attributes.is_control();
+        let is_whole = is_hidden || take_records(whole, position, records_max, decoded, decoded_bytes)?;
+        if is_whole {
             decoded.next = header.next_offset();
-            continue;
         }
-        let from = decoded.next;
-        match take_records(whole, position, records_max, &mut decoded, &mut decoded_bytes) {
-            Ok(true) => decoded.next = header.next_offset(),
-            Ok(false) => break,
-            Err(error) if from == position && decoded.records.is_empty() => return Err((position, error)),
-            Err(_) => break,
-        }
-        if decoded.records.len() >= records_max || decoded_bytes >= DECODED_BYTES_MAX {
-            break;
-        }
+        Ok(is_whole)
     }
-    Ok(decoded)
 }
 
 /// Adds the records of a batch; false if the limit was reached before its end.
@@ -102,7 +175,7 @@ fn take_records(
         if decoded.records.len() >= records_max {
             return Ok(false);
         }
-        *decoded_bytes += record.key.as_ref().map_or(0, Bytes::len) + record.value.as_ref().map_or(0, Bytes::len);
+        *decoded_bytes += record_bytes(&record);
         decoded.next = record.offset.plus(1);
         decoded.records.push(record);
     }
@@ -157,6 +230,15 @@ mod tests {
     use model::{ProducerEpoch, ProducerId, Timestamp};
 
     const ALL: usize = usize::MAX;
+
+    fn decode(
+        bytes: &Bytes,
+        position: Offset,
+        records_max: usize,
+        aborted: &[AbortedTransaction],
+    ) -> Result<Decoded, Damage> {
+        Decoding::new(bytes, position, aborted).part(records_max, DECODED_BYTES_MAX)
+    }
 
     fn options(base_offset: i64) -> BatchOptions {
         BatchOptions {
@@ -271,9 +353,13 @@ mod tests {
         let bytes = Bytes::from([good.to_vec(), bad].concat());
         let decoded = decode(&bytes, Offset::ZERO, ALL, &[]).unwrap();
         assert_eq!(decoded.next, Offset::new(1));
-        let (offset, error) = decode(&bytes.slice(good.len()..), decoded.next, ALL, &[]).unwrap_err();
-        assert_eq!(offset, Offset::new(1));
-        assert!(matches!(error, BatchError::Checksum { .. }), "{error:?}");
+        let damage = decode(&bytes.slice(good.len()..), decoded.next, ALL, &[]).unwrap_err();
+        assert_eq!(damage.offset, Offset::new(1));
+        assert!(matches!(damage.source, BatchError::Checksum { .. }), "{damage:?}");
+        let mut decoding = Decoding::new(&bytes, Offset::ZERO, &[]);
+        assert_eq!(decoding.part(ALL, 1).unwrap().next, Offset::new(1));
+        assert!(!decoding.is_over());
+        assert_eq!(decoding.part(ALL, 1).unwrap_err().offset, Offset::new(1));
     }
 
     #[test]
@@ -295,5 +381,8 @@ mod tests {
         let decoded = decode(&bytes, Offset::ZERO, ALL, &aborted).unwrap();
         assert_eq!(values(&decoded), [(1, "other"), (3, "kept")]);
         assert_eq!(decoded.next, Offset::new(5));
+        let mut decoding = Decoding::new(&bytes, Offset::ZERO, &aborted);
+        let parts = [decoding.part(ALL, 1).unwrap(), decoding.part(ALL, 1).unwrap()];
+        assert_eq!(parts.each_ref().map(values), [vec![(1, "other")], vec![(3, "kept")]]);
     }
 }

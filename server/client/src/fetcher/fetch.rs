@@ -1,5 +1,6 @@
 //! One Fetch request, for partitions that one broker leads, and what it says of each.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -78,11 +79,11 @@ impl Client {
     }
 }
 
+/// In the order in which they are wanted: who answers may be full before the last.
 fn names(wanted: &[Wanted]) -> Vec<TopicName> {
-    let mut names: Vec<TopicName> = wanted.iter().map(|wanted| wanted.partition.topic.clone()).collect();
-    names.sort();
-    names.dedup();
-    names
+    let mut seen = BTreeSet::new();
+    let names = wanted.iter().map(|wanted| &wanted.partition.topic);
+    names.filter(|name| seen.insert(*name)).cloned().collect()
 }
 
 fn fetch_topic(topic: &Topic, wanted: &[Wanted]) -> FetchTopic {

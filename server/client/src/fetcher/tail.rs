@@ -5,24 +5,30 @@
 //!         ▲                                                           │ full: nothing is fetched
 //!         └───────────────── next position ◄──────────────────────────┘
 //! ```
-//! A slow reader stops the fetching: at most [`CHUNKS_WAITING_MAX`] chunks and one answer a leader are held.
+//! A slow reader stops the fetching: at most [`CHUNKS_WAITING_MAX`] chunks of [`WAITING_BYTES_MAX`] in all wait for it, or
+//! one that is larger, and beside them one answer a leader is held.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use model::record_batch::Record;
 use model::{BrokerId, ErrorCode, Offset, TopicPartition};
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::{JoinHandle, JoinSet};
 
-use super::decode::Decoded;
+use super::decode::{Decoded, record_bytes};
 use super::fetch::{PartitionAnswer, Wanted};
-use super::{FetchLimits, Isolation, Start};
+use super::{Isolation, Start};
 use crate::retry::retrying;
 use crate::{CallContext, Client, Error, Target};
 
 /// How many chunks may wait for the reader.
 const CHUNKS_WAITING_MAX: usize = 16;
+/// What the chunks that wait may take; one that is larger waits alone.
+pub(super) const WAITING_BYTES_MAX: u32 = 256 * 1024;
+/// How much of that has to be free before more is fetched. An answer is read in parts of that size: whole batches.
+const FETCH_ROOM_BYTES: u32 = WAITING_BYTES_MAX / 2;
 /// How many partitions one tail may read.
 const PARTITIONS_MAX: usize = 10_000;
 /// How long a partition rests after an error that may pass.
@@ -68,18 +74,6 @@ impl Default for TailOptions {
     }
 }
 
-impl TailOptions {
-    fn limits(&self) -> FetchLimits {
-        FetchLimits {
-            // An answer is decoded whole; chunks are cut from it, so that it need not be fetched twice.
-            records_max: usize::MAX,
-            bytes_max: self.partition_bytes_max,
-            wait: self.wait,
-            isolation: self.isolation,
-        }
-    }
-}
-
 /// What came from one partition. A chunk without records says that its end was reached.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Chunk {
@@ -91,9 +85,19 @@ pub struct Chunk {
     pub end: Offset,
 }
 
+impl Chunk {
+    /// What it takes in memory, about; never zero.
+    pub(super) fn size_bytes(&self) -> usize {
+        size_of::<Chunk>() + self.records.iter().map(record_bytes).sum::<usize>()
+    }
+}
+
+/// What the reader takes next, and its share of the room.
+type Waiting = (Result<Chunk, Error>, Option<OwnedSemaphorePermit>);
+
 /// An endless read. Dropping it ends it.
 pub struct Tail {
-    chunks: mpsc::Receiver<Result<Chunk, Error>>,
+    chunks: mpsc::Receiver<Waiting>,
     task: JoinHandle<()>,
 }
 
@@ -106,7 +110,17 @@ impl Drop for Tail {
 impl Tail {
     /// The next chunk; after an error there is none.
     pub async fn next(&mut self) -> Option<Result<Chunk, Error>> {
-        self.chunks.recv().await
+        let (chunk, _room) = self.chunks.recv().await?;
+        Some(chunk)
+    }
+
+    /// Ends the reading, and gives what waits.
+    #[cfg(test)]
+    pub(super) fn waiting(mut self) -> Vec<Chunk> {
+        self.task.abort();
+        std::iter::from_fn(|| self.chunks.try_recv().ok())
+            .map(|(chunk, _)| chunk.unwrap())
+            .collect()
     }
 }
 
@@ -148,7 +162,9 @@ impl Client {
             options,
             idle,
             polls: JoinSet::new(),
+            polls_sent: 0,
             chunks: sender,
+            room: Arc::new(Semaphore::new(WAITING_BYTES_MAX as usize)),
         };
         Ok(Tail {
             chunks,
@@ -174,20 +190,25 @@ struct Driver {
     /// Partitions that no poll is out for.
     idle: Batch,
     polls: JoinSet<(Batch, Result<Answers, Error>)>,
-    chunks: mpsc::Sender<Result<Chunk, Error>>,
+    /// Each poll begins with another partition, for an answer may be full before it comes to the last.
+    polls_sent: usize,
+    chunks: mpsc::Sender<Waiting>,
+    /// What is left of [`WAITING_BYTES_MAX`].
+    room: Arc<Semaphore>,
 }
 
 impl Driver {
     async fn run(mut self) {
         if let Err(error) = self.read_on().await {
             // A reader who has gone does not want to know.
-            let _ = self.chunks.send(Err(error)).await;
+            let _ = self.chunks.send((Err(error), None)).await;
         }
     }
 
     /// Ends with an error for good, or when the reader has gone.
     async fn read_on(&mut self) -> Result<(), Error> {
         loop {
+            self.wait_for_room().await;
             self.start_polls().await?;
             let Some(done) = self.polls.join_next().await else {
                 return Ok(());
@@ -208,6 +229,12 @@ impl Driver {
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// Waits until the reader has taken enough for more to be fetched.
+    async fn wait_for_room(&self) {
+        let room = self.room.acquire_many(FETCH_ROOM_BYTES).await;
+        drop(room.expect("the semaphore is never closed"));
     }
 
     /// Sends a poll to each leader for its partitions that are idle.
@@ -238,13 +265,16 @@ impl Driver {
         let client = self.client.clone();
         let context = self.context.clone();
         let options = self.options.clone();
+        let first = self.polls_sent % batch.len().max(1);
+        self.polls_sent = self.polls_sent.wrapping_add(1);
         self.polls.spawn(async move {
             let wanted = batch.iter().map(|(partition, reading)| Wanted {
                 partition: partition.clone(),
                 position: reading.position,
                 bytes_max: options.partition_bytes_max,
             });
-            let wanted = wanted.collect();
+            let mut wanted: Vec<Wanted> = wanted.collect();
+            wanted.rotate_left(first);
             let target = Target::Broker(leader);
             let polled = client.fetch_from(
                 &context,
@@ -267,35 +297,42 @@ impl Driver {
         });
     }
 
-    /// Gives what came to the reader; false if that one has gone.
+    /// Gives what came to the reader; false if that one has gone. An error for good comes after what other partitions
+    /// brought with it.
     async fn hand_out(&mut self, mut batch: Batch, answers: Answers) -> Result<bool, Error> {
         let mut resting = Batch::new();
+        let mut failed = None;
         for (partition, answer) in answers {
             let Some(reading) = batch.remove(&partition) else {
                 continue;
             };
-            match answer {
-                Ok(answer) => {
-                    if !self.hand_out_one(partition, reading, &answer).await? {
-                        return Ok(false);
-                    }
-                }
+            let handed_out = match answer {
+                Ok(answer) => self.hand_out_one(partition, reading, &answer).await,
                 Err(error) if error.code() == ErrorCode::OffsetOutOfRange => {
-                    let position = self.reset(&partition, reading.position).await?;
-                    resting.insert(
-                        partition,
-                        Reading {
+                    self.reset(&partition, reading.position).await.map(|position| {
+                        let reading = Reading {
                             position,
                             was_at_end: false,
-                        },
-                    );
+                        };
+                        resting.insert(partition, reading);
+                        true
+                    })
                 }
                 Err(error) if error.is_retriable() => {
                     self.client.doubt(&Target::LeaderOf(partition.clone()), &error);
                     resting.insert(partition, reading);
+                    Ok(true)
                 }
-                Err(error) => return Err(error),
+                Err(error) => Err(error),
+            };
+            match handed_out {
+                Ok(true) => {}
+                Ok(false) => return Ok(false),
+                Err(error) => failed = failed.or(Some(error)),
             }
+        }
+        if let Some(error) = failed {
+            return Err(error);
         }
         // What the answer does not speak of is asked for again.
         self.idle.extend(batch);
@@ -312,41 +349,58 @@ impl Driver {
         reading: Reading,
         answer: &PartitionAnswer,
     ) -> Result<bool, Error> {
-        let Decoded { records, next } = answer.decode(&partition, reading.position, &self.options.limits())?;
-        let is_at_end = next >= answer.end;
-        self.idle.insert(
-            partition.clone(),
-            Reading {
-                position: next,
+        let mut reading = reading;
+        let mut decoding = answer.decoding(reading.position, self.options.isolation);
+        while !decoding.is_over() {
+            let part = decoding.part(usize::MAX, FETCH_ROOM_BYTES as usize);
+            let part = part.map_err(|damage| damage.of(&partition))?;
+            let is_at_end = part.next >= answer.end;
+            let has_news = !part.records.is_empty() || (is_at_end && !reading.was_at_end);
+            if has_news && !self.hand_out_part(&partition, part, answer.end).await {
+                return Ok(false);
+            }
+            reading = Reading {
+                position: decoding.position(),
                 was_at_end: is_at_end,
-            },
-        );
-        if records.is_empty() && (!is_at_end || reading.was_at_end) {
-            return Ok(true);
+            };
         }
-        let end = answer.end;
-        let mut rest = records;
-        while rest.len() > self.options.records_max.max(1) {
-            let after = rest.split_off(self.options.records_max.max(1));
-            let next = rest.last().map_or(reading.position, |last| last.offset.plus(1));
+        self.idle.insert(partition, reading);
+        Ok(true)
+    }
+
+    /// Cuts records into chunks; false if the reader has gone.
+    async fn hand_out_part(&self, partition: &TopicPartition, part: Decoded, end: Offset) -> bool {
+        let records_max = self.options.records_max.max(1);
+        let Decoded {
+            records: mut rest,
+            next,
+        } = part;
+        loop {
+            let after = rest.split_off(records_max.min(rest.len()));
+            let next = after.first().map_or(next, |first| first.offset);
             let chunk = Chunk {
                 partition: partition.clone(),
                 records: rest,
                 next,
                 end,
             };
-            if self.chunks.send(Ok(chunk)).await.is_err() {
-                return Ok(false);
+            if !self.send(chunk).await {
+                return false;
+            }
+            if after.is_empty() {
+                return true;
             }
             rest = after;
         }
-        let last = Chunk {
-            partition,
-            records: rest,
-            next,
-            end,
-        };
-        Ok(self.chunks.send(Ok(last)).await.is_ok())
+    }
+
+    /// Lets a chunk wait for the reader as soon as there is room; false if that one has gone.
+    async fn send(&self, chunk: Chunk) -> bool {
+        let size_bytes = u32::try_from(chunk.size_bytes()).unwrap_or(u32::MAX);
+        let room = self.room.clone();
+        let room = room.acquire_many_owned(size_bytes.min(WAITING_BYTES_MAX)).await;
+        let room = room.expect("the semaphore is never closed");
+        self.chunks.send((Ok(chunk), Some(room))).await.is_ok()
     }
 
     async fn reset(&self, partition: &TopicPartition, position: Offset) -> Result<Offset, Error> {

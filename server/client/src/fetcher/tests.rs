@@ -229,6 +229,43 @@ async fn a_slow_reader_stops_the_fetching() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_waits_for_a_reader_is_bounded_in_bytes() {
+    let bound = usize::try_from(tail::WAITING_BYTES_MAX).unwrap();
+    for (value_bytes, records) in [(10_000, 200), (900_000, 4), (10, 2000)] {
+        let node = FakeNode::with_partitions(1);
+        let value = "x".repeat(value_bytes);
+        for _ in 0..records {
+            append(&node, 0, &[&value]);
+        }
+        let stalled = tail(&node, &[0], TailOptions::default()).await;
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let sizes: Vec<usize> = stalled.waiting().iter().map(Chunk::size_bytes).collect();
+        let is_within = sizes.iter().sum::<usize>() <= bound || sizes.len() == 1;
+        assert!(!sizes.is_empty() && is_within, "{value_bytes}: {sizes:?}");
+
+        let mut tail = tail(&node, &[0], TailOptions::default()).await;
+        let mut read = 0;
+        while read < records {
+            read += tail.next().await.unwrap().unwrap().records.len();
+        }
+        assert_eq!(read, records);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_fetched_for_a_reader_for_whom_enough_waits() {
+    let node = FakeNode::with_partitions(2);
+    let value = "x".repeat(150_000);
+    append(&node, 0, &[&value]);
+    let mut tail = tail(&node, &[0], TailOptions::default()).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(node.asked(ApiKey::Fetch), 1);
+    tail.next().await.unwrap().unwrap();
+    append(&node, 0, &["next"]);
+    assert_eq!(values(&tail.next().await.unwrap().unwrap().records), ["next"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_position_that_was_deleted_ends_a_tail_or_moves_it_as_was_asked() {
     for out_of_range in [OutOfRange::Fails, OutOfRange::ToEarliest, OutOfRange::ToLatest] {
         let node = FakeNode::with_partitions(1);
@@ -272,6 +309,46 @@ async fn a_tail_waits_out_what_may_pass_and_ends_with_its_topic() {
     node.state().topics.clear();
     let error = tail.next().await.unwrap().unwrap_err();
     assert_eq!(error.code(), ErrorCode::UnknownTopicOrPartition);
+}
+
+#[tokio::test(start_paused = true)]
+async fn damage_that_a_leader_tells_of_is_not_waited_out() {
+    let node = FakeNode::with_partitions(1);
+    append(&node, 0, &["a"]);
+    let refusals = std::iter::repeat_n(Fault::Refuse(ErrorCode::CorruptMessage), 2);
+    node.fail_next(ApiKey::Fetch, refusals);
+    let error = fetch(&node, Start::Earliest, &FetchLimits::default())
+        .await
+        .unwrap_err();
+    assert_eq!(error.code(), ErrorCode::CorruptMessage);
+    let mut tail = tail(&node, &[0], TailOptions::default()).await;
+    let error = tail.next().await.unwrap().unwrap_err();
+    assert_eq!(error.code(), ErrorCode::CorruptMessage);
+    assert!(tail.next().await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_other_partitions_brought_comes_before_an_error_for_good() {
+    let node = FakeNode::with_partitions(3);
+    for index in 0..3 {
+        append(&node, index, &["a"]);
+    }
+    {
+        let mut state = node.state();
+        let batch = &mut state.topics.get_mut(&topic("first")).unwrap().partitions[1].batches[0];
+        let mut damaged = batch.to_vec();
+        *damaged.last_mut().unwrap() ^= 1;
+        *batch = Bytes::from(damaged);
+    }
+    let mut tail = tail(&node, &[0, 1, 2], TailOptions::default()).await;
+    for index in [0, 2] {
+        let chunk = tail.next().await.unwrap().unwrap();
+        assert_eq!(
+            (chunk.partition.partition.get(), values(&chunk.records)),
+            (index, vec!["a"])
+        );
+    }
+    assert!(matches!(tail.next().await, Some(Err(Error::Batch { .. }))));
 }
 
 #[tokio::test]

@@ -386,6 +386,8 @@ fn appended(lane: &Lane, row: &PartitionProduceResponse) -> Result<Appended, Fai
 
 fn refused(error: Error, row: &PartitionProduceResponse) -> Failure {
     let mut failure = Failure::from(error);
+    // The batch is whole here: it was damaged on its way.
+    failure.is_retriable |= failure.code == ErrorCode::CorruptMessage;
     // A leader that loses its office while it waits for the followers has appended already; and a duplicate that is
     // too old to be placed is in the log.
     failure.outcome_open |= matches!(

@@ -68,6 +68,7 @@ async fn a_refusal_that_may_pass_is_waited_out() {
     let refusals = [
         ErrorCode::NotLeaderOrFollower,
         ErrorCode::NotEnoughReplicas,
+        ErrorCode::CorruptMessage,
         ErrorCode::KafkaStorageError,
     ];
     node.fail_next(ApiKey::Produce, refusals.map(Fault::Refuse));

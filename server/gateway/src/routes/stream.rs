@@ -6,7 +6,7 @@
 //!   data: {"partition":0,…}
 //! ```
 //! A reader that takes nothing stops the reading: events are made when the connection has room for them, and the tail
-//! behind them holds a bounded number of chunks.
+//! behind them holds a bounded number of bytes.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -38,8 +38,6 @@ const PING_AFTER: Duration = Duration::from_secs(15);
 const PIECE_BYTES: usize = 64 * 1024;
 /// What an event has beside the record's own bytes, about.
 const RECORD_BYTES_MIN: usize = 128;
-/// About how many records one fetch is sized for.
-const FETCH_RECORDS: usize = 128;
 /// How long the leader holds a poll.
 const POLL_WAIT: Duration = Duration::from_secs(5);
 const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
@@ -47,7 +45,7 @@ const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering
 /// A stream of what is in the topic from `start` on, and of what comes.
 pub(super) async fn open(reader: &Reader<'_>, start: Cursor, formats: Formats) -> Result<Response, Problem> {
     let open = Open::new(reader.gateway.clone())?;
-    let tail = reader.tail(&start, FETCH_RECORDS, POLL_WAIT).await?;
+    let tail = reader.long_tail(&start, POLL_WAIT).await?;
     let stream = Stream {
         open,
         stop: reader.gateway.stop.clone(),

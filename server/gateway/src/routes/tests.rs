@@ -382,6 +382,45 @@ async fn what_retention_took_is_gone() {
 }
 
 #[tokio::test]
+async fn a_damaged_partition_is_told_and_hides_no_other() {
+    let door = Door::open(Limits::default()).await;
+    door.write(
+        "three",
+        r#"{"value":"whole","partition":2},{"value":"lost","partition":1}"#,
+    )
+    .await;
+    door.node.damage("three", 1);
+    let (status, body) = door.read("three/records?from=earliest").await;
+    assert!(status == 200 && body.contains(r#""value":"whole""#), "{body}");
+    let answer: serde_json::Value = serde_json::from_str(&body).unwrap();
+    let next = answer["next"].as_str().unwrap();
+    for wait in ["", "&wait=30000"] {
+        let (status, body) = door.read(&format!("three/records?cursor={next}{wait}")).await;
+        assert_eq!(status, 500, "{body}");
+        let problem: serde_json::Value = serde_json::from_str(&body).unwrap();
+        assert_eq!(problem["kafka_error"], "CORRUPT_MESSAGE", "{body}");
+        assert_eq!(problem["retryable"], false, "{body}");
+        assert!(problem["detail"].as_str().unwrap().contains("three-1"), "{body}");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_comes_to_damage_ends_with_it() {
+    let door = Door::open(Limits::default()).await;
+    door.write("three", r#"{"value":"whole","partition":2}"#).await;
+    door.node.damage("three", 1);
+    let mut stream = door.stream("three/records", "").await;
+    let got = until(&mut stream, "event: error\ndata: ").await;
+    assert!(got.contains(r#""value":"whole""#), "{got}");
+    let error = until(&mut stream, "\n\n").await;
+    assert!(
+        error.contains(r#""code":"corrupt_message""#) && error.contains("three-1"),
+        "{error}"
+    );
+    until(&mut stream, "0\r\n\r\n").await;
+}
+
+#[tokio::test]
 async fn streams_are_bounded() {
     let limits = Limits {
         streams_max: 1,
