@@ -9,6 +9,8 @@
 //! - A lane has at most one batch in flight, so its sequence needs no repair and order is that of the calls.
 //! - A batch is sent again with the bytes it had, so a leader that has it answers with its first offset.
 //! - When the fate of a batch stays open, the producer id is given up: what follows cannot be taken for what was lost.
+//! - All records of a call have one deadline. Where a partition is given up, what a call still has for it fails, too: no
+//!   record is written without those that the call brought before it.
 //! - What waits is bounded by [`ProducerOptions::buffer_bytes_max`]; a sender waits for room.
 
 mod delivery;
@@ -25,6 +27,7 @@ use bytes::Bytes;
 use model::record_batch::{Compression, RecordHeader};
 use model::{ErrorCode, Offset, PartitionIndex, Timestamp, TopicName, TopicPartition};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout_at};
 
 use crate::retry::retrying;
 use crate::{CallContext, Client, Error, Topic};
@@ -47,7 +50,7 @@ pub struct ProducerOptions {
     pub compression: Compression,
     /// Records are gathered up to this size before compression; a record that is larger goes alone.
     pub batch_bytes_max: usize,
-    /// How long a record may take from its batch's first attempt to the last (`delivery.timeout.ms`).
+    /// How long a record may take from the call that brings it to the last attempt (`delivery.timeout.ms`).
     pub delivery_wait_max: Duration,
     /// How much may wait for delivery (`buffer.memory`).
     pub buffer_bytes_max: usize,
@@ -113,6 +116,17 @@ pub struct RecordError {
     pub outcome_open: bool,
 }
 
+impl RecordError {
+    fn not_sent_in_time(partition: PartitionIndex) -> Self {
+        RecordError {
+            code: ErrorCode::RequestTimedOut,
+            message: Some("its time was over before it could be sent".into()),
+            partition: Some(partition),
+            outcome_open: false,
+        }
+    }
+}
+
 /// What became of one record.
 pub type Outcome = Result<Acknowledged, RecordError>;
 
@@ -161,16 +175,20 @@ impl Producer {
                 records.len()
             )));
         }
+        let deadline = Instant::now() + self.inner.options.delivery_wait_max;
         let found = self.inner.topic(topic).await?;
-        let collector = Arc::new(Collector::new(records.len()));
+        let collector = Arc::new(Collector::new(records.len(), deadline));
         for (index, record) in records.into_iter().enumerate() {
             let at = (collector.clone(), index);
-            match self.inner.choose(&found, &record) {
+            match self.inner.choose(&found, &record).and_then(|partition| {
+                let hopeless = collector.hopeless(partition);
+                hopeless.map_or(Ok(partition), Err)
+            }) {
                 Err(error) => collector.settle(index, Err(error)),
-                Ok(partition) => {
-                    let room = self.inner.make_room(&record).await;
-                    self.inner.enqueue(&found.name, partition, record, room, at);
-                }
+                Ok(partition) => match timeout_at(deadline, self.inner.make_room(&record)).await {
+                    Ok(room) => self.inner.enqueue(&found.name, partition, record, room, at),
+                    Err(_) => collector.settle(index, Err(RecordError::not_sent_in_time(partition))),
+                },
             }
         }
         Ok(collector.outcomes().await)

@@ -11,7 +11,7 @@ use protocol::messages::init_producer_id_request::InitProducerIdRequest;
 use protocol::messages::produce_request::{PartitionProduceData, ProduceRequest, TopicProduceData};
 use protocol::messages::produce_response::{PartitionProduceResponse, ProduceResponse};
 use protocol::{ApiKey, Request, Response, Text};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::lane::{Lane, Pending, Place};
 use super::{Acknowledged, Inner, RecordError};
@@ -23,6 +23,9 @@ use crate::{CallContext, Client, Error, Target};
 const ACKS_ALL: i16 = -1;
 /// How long a topic that was known may be unknown: a broker that has just become leader may not have heard of it yet.
 const UNKNOWN_TOPIC_WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// How long a leader that cannot write may go on like that: a full disk stays full, and who waits is better told.
+const STORAGE_ERROR_WAIT_MAX: Duration = Duration::from_secs(2);
 
 /// A producer id and its epoch, as the cluster gave them out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -102,6 +105,17 @@ struct Failure {
     outcome_open: bool,
     /// Records that are to blame, by their place in the batch.
     records: BTreeMap<usize, Option<Arc<str>>>,
+    reach: Reach,
+}
+
+/// What fails with a batch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Reach {
+    Batch,
+    /// Also what its calls still have for the partition.
+    Calls,
+    /// Also whatever waits for the partition.
+    Lane,
 }
 
 impl From<Error> for Failure {
@@ -116,6 +130,7 @@ impl From<Error> for Failure {
             is_retriable: error.is_retriable(),
             outcome_open: error.leaves_outcome_open(),
             records: BTreeMap::new(),
+            reach: Reach::Batch,
         }
     }
 }
@@ -128,6 +143,7 @@ impl From<BatchError> for Failure {
             is_retriable: false,
             outcome_open: false,
             records: BTreeMap::new(),
+            reach: Reach::Batch,
         }
     }
 }
@@ -136,8 +152,23 @@ impl From<BatchError> for Failure {
 pub(super) async fn drive(producer: Arc<Inner>, lane: Arc<Lane>) {
     let mut place = lane.place.lock().await;
     while let Some(batch) = lane.take_batch(producer.options.batch_bytes_max) {
-        deliver(&producer, &lane, &mut place, batch).await;
+        let batch = without_hopeless(&lane, batch);
+        if !batch.is_empty() {
+            deliver(&producer, &lane, &mut place, batch).await;
+        }
     }
+}
+
+/// What is still worth sending; the rest is refused.
+fn without_hopeless(lane: &Lane, batch: Vec<Pending>) -> Vec<Pending> {
+    let mut hopeful = Vec::with_capacity(batch.len());
+    for pending in batch {
+        match pending.collector.hopeless(lane.partition.partition) {
+            Some(error) => pending.settle(Err(error)),
+            None => hopeful.push(pending),
+        }
+    }
+    hopeful
 }
 
 /// Delivers a batch, in parts where the leader finds it too large or some of its records invalid.
@@ -151,6 +182,10 @@ async fn deliver(producer: &Inner, lane: &Lane, place: &mut Option<Place>, batch
             }
             Err(failure) => failure,
         };
+        if failure.reach != Reach::Batch {
+            give_up(lane, &failure, part, parts.into_iter().flatten());
+            return;
+        }
         let settled = !failure.outcome_open;
         if settled && failure.code == ErrorCode::MessageTooLarge && part.len() > 1 {
             let second = part.split_off(part.len() / 2);
@@ -170,6 +205,27 @@ async fn deliver(producer: &Inner, lane: &Lane, place: &mut Option<Place>, batch
                 refuse(lane, &failure, failure.records.get(&at).cloned().flatten(), pending);
             }
         }
+    }
+}
+
+/// Refuses a batch, and what fails with it: the rest of it that was not sent, and what waits behind it.
+fn give_up(lane: &Lane, failure: &Failure, sent: Vec<Pending>, not_sent: impl Iterator<Item = Pending>) {
+    let partition = lane.partition.partition;
+    let error = RecordError {
+        code: failure.code,
+        message: failure.message.clone(),
+        partition: Some(partition),
+        outcome_open: false,
+    };
+    for pending in sent {
+        pending.collector.give_up(partition, &error);
+        refuse(lane, failure, None, pending);
+    }
+    let reaches_all = failure.reach == Reach::Lane;
+    let waiting = lane.take_waiting(|pending| reaches_all || pending.collector.hopeless(partition).is_some());
+    for pending in not_sent.chain(waiting) {
+        pending.collector.give_up(partition, &error);
+        pending.settle(Err(error.clone()));
     }
 }
 
@@ -202,7 +258,9 @@ async fn append(
     batch: &[Pending],
 ) -> Result<Appended, Failure> {
     let start = Instant::now();
-    let mut retry = Retry::within(producer.options.delivery_wait_max);
+    let deadline = batch.iter().map(|pending| pending.collector.deadline).min();
+    let mut retry = Retry::within(deadline.unwrap_or(start).saturating_duration_since(start));
+    let mut storage_retry: Option<Retry> = None;
     // The bytes of the batch, and the place in the sequence that stands in them.
     let mut sealed: Option<(Place, Bytes)> = None;
     let mut outcome_open = false;
@@ -231,11 +289,23 @@ async fn append(
         if sequence_lost || (outcome_open && !again) {
             give_up_identity(producer, place, sealed.take());
         }
-        if !again || !retry.pause().await {
+        let is_storage = failure.code == ErrorCode::KafkaStorageError;
+        let paused = if is_storage {
+            let wait = STORAGE_ERROR_WAIT_MAX.min(retry.remaining());
+            again && storage_retry.get_or_insert_with(|| Retry::within(wait)).pause().await
+        } else {
+            again && retry.pause().await
+        };
+        if !paused {
             if outcome_open {
                 give_up_identity(producer, place, sealed.take());
             }
             failure.outcome_open = outcome_open;
+            failure.reach = match () {
+                () if is_storage || unknown_for_long => Reach::Lane,
+                () if again => Reach::Calls,
+                () => Reach::Batch,
+            };
             return Err(failure);
         }
         tracing::debug!(
@@ -282,7 +352,8 @@ async fn attempt(
     let records = match sealed {
         Some((_, records)) => records.clone(),
         None => {
-            let identity = producer.identities.current(client, context).await?;
+            let asked = timeout(left, producer.identities.current(client, context)).await;
+            let identity = asked.map_err(|_| late("a producer id", left))??;
             let at = place.filter(|place| place.identity == identity).unwrap_or(Place {
                 identity,
                 next: Sequence::ZERO,
@@ -292,7 +363,8 @@ async fn attempt(
             records
         }
     };
-    let topic = client.topic(context, &lane.partition.topic).await?;
+    let topic = timeout(left, client.topic(context, &lane.partition.topic)).await;
+    let topic = topic.map_err(|_| late("the topic", left))??;
     let wait = left.min(client.options().call_wait_max);
     let partition = PartitionProduceData {
         index: lane.partition.partition.get(),
@@ -329,6 +401,17 @@ async fn attempt(
     );
     client.doubt(&target, &error);
     Err(refused(error, &row))
+}
+
+/// Nothing was sent: the time was over before.
+fn late(what: &str, waited: Duration) -> Failure {
+    Failure {
+        outcome_open: false,
+        ..Failure::from(Error::Timeout {
+            what: format!("asking for {what}"),
+            waited,
+        })
+    }
 }
 
 fn seal(batch: &[Pending], at: Place, compression: model::record_batch::Compression) -> Result<Bytes, BatchError> {

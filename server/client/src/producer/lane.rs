@@ -1,13 +1,14 @@
 //! The records of one partition on their way, and where their outcomes are gathered.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use model::{Sequence, Timestamp, TopicPartition};
+use model::{PartitionIndex, Sequence, Timestamp, TopicPartition};
 use tokio::sync::{Notify, OwnedSemaphorePermit};
+use tokio::time::Instant;
 
 use super::delivery::Identity;
-use super::{Outcome, ProduceRecord};
+use super::{Outcome, ProduceRecord, RecordError};
 
 /// How many records one batch may have.
 const BATCH_RECORDS_MAX: usize = 100_000;
@@ -82,10 +83,21 @@ impl Lane {
         }
         Some(queue.waiting.drain(..count).collect())
     }
+
+    /// Takes what waits and is meant out of the queue; the lane stays driven.
+    pub(super) fn take_waiting(&self, is_meant: impl Fn(&Pending) -> bool) -> Vec<Pending> {
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let waiting = std::mem::take(&mut queue.waiting);
+        let (meant, others): (Vec<_>, Vec<_>) = waiting.into_iter().partition(is_meant);
+        queue.waiting = others.into();
+        meant
+    }
 }
 
 /// Gathers the outcomes of one call.
 pub(super) struct Collector {
+    /// When the last attempt for any of its records ends.
+    pub(super) deadline: Instant,
     state: Mutex<Collected>,
     complete: Notify,
 }
@@ -93,15 +105,19 @@ pub(super) struct Collector {
 struct Collected {
     outcomes: Vec<Option<Outcome>>,
     open: usize,
+    /// Partitions that were given up: what the call still has for them would come without what stands before it.
+    given_up: BTreeMap<PartitionIndex, RecordError>,
 }
 
 impl Collector {
-    pub(super) fn new(count: usize) -> Self {
+    pub(super) fn new(count: usize, deadline: Instant) -> Self {
         let state = Collected {
             outcomes: vec![None; count],
             open: count,
+            given_up: BTreeMap::new(),
         };
         Collector {
+            deadline,
             state: Mutex::new(state),
             complete: Notify::new(),
         }
@@ -115,6 +131,19 @@ impl Collector {
         if state.open == 0 {
             self.complete.notify_one();
         }
+    }
+
+    /// From now on the call's records for a partition are not sent, and have this error.
+    pub(super) fn give_up(&self, partition: PartitionIndex, error: &RecordError) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.given_up.entry(partition).or_insert_with(|| error.clone());
+    }
+
+    /// Why a record for a partition that is not sent yet need not be.
+    pub(super) fn hopeless(&self, partition: PartitionIndex) -> Option<RecordError> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let given_up = state.given_up.get(&partition).cloned();
+        given_up.or_else(|| (self.deadline <= Instant::now()).then(|| RecordError::not_sent_in_time(partition)))
     }
 
     /// All outcomes; there is one waiter, the call itself.

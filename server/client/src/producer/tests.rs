@@ -76,6 +76,72 @@ async fn a_refusal_that_may_pass_is_waited_out() {
     assert_eq!(node.values(0), ["a"]);
 }
 
+/// Of small batches that wait in their lane one behind the other.
+fn small_batches() -> ProducerOptions {
+    ProducerOptions {
+        batch_bytes_max: 1,
+        ..ProducerOptions::default()
+    }
+}
+
+fn forever(fault: Fault) -> impl Iterator<Item = Fault> {
+    std::iter::repeat_n(fault, 10_000)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_that_is_full_is_told_soon_and_for_all_that_wait() {
+    let node = FakeNode::with_partitions(1);
+    let producer = producer_with(&node, small_batches());
+    send(&producer, &["before"]).await;
+    node.fail_next(ApiKey::Produce, forever(Fault::Refuse(ErrorCode::KafkaStorageError)));
+    let start = Instant::now();
+    let (one, other) = tokio::join!(send(&producer, &["a", "b", "c"]), send(&producer, &["d"]));
+    assert!(start.elapsed() <= Duration::from_secs(2), "{:?}", start.elapsed());
+    let errors = one.iter().chain(&other).map(|outcome| outcome.as_ref().unwrap_err());
+    let told: Vec<_> = errors.map(|error| (error.code, error.outcome_open)).collect();
+    let storage = |outcome_open| (ErrorCode::KafkaStorageError, outcome_open);
+    assert_eq!(told, [storage(true), storage(false), storage(false), storage(false)]);
+    node.state().faults.clear();
+    assert_eq!(offsets(&send(&producer, &["e", "f"]).await), [1, 2]);
+    assert_eq!(node.values(0), ["before", "e", "f"]);
+    assert_eq!(node.asked(ApiKey::InitProducerId), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_call_brings_after_a_failure_is_not_written_without_what_failed() {
+    let node = FakeNode::with_partitions(1);
+    let producer = producer_with(
+        &node,
+        ProducerOptions {
+            buffer_bytes_max: 1,
+            ..small_batches()
+        },
+    );
+    // As often as the first record is sent. The second finds room only then, and would be written.
+    let refusals = std::iter::repeat_n(Fault::Refuse(ErrorCode::KafkaStorageError), 7);
+    node.fail_next(ApiKey::Produce, refusals);
+    let outcomes = send(&producer, &["a", "b", "c"]).await;
+    assert!(outcomes.iter().all(Result::is_err), "{outcomes:?}");
+    assert_eq!(node.asked(ApiKey::Produce), 7);
+    assert_eq!(node.values(0), Vec::<String>::new());
+    assert_eq!(offsets(&send(&producer, &["d"]).await), [0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_batches_of_a_call_have_one_deadline() {
+    let node = FakeNode::with_partitions(2);
+    let producer = producer_with(&node, small_batches());
+    node.fail_next(ApiKey::Produce, forever(Fault::Refuse(ErrorCode::NotEnoughReplicas)));
+    let start = Instant::now();
+    let mut records: Vec<_> = ["a", "b", "c", "d"].map(record).into();
+    records[3].partition = Some(PartitionIndex::new(1));
+    let outcomes = producer.send(&topic("first"), records).await.unwrap();
+    assert!(outcomes.iter().all(Result::is_err), "{outcomes:?}");
+    assert!(start.elapsed() <= Duration::from_secs(30), "{:?}", start.elapsed());
+    node.state().faults.clear();
+    assert_eq!(offsets(&send(&producer, &["e"]).await), [0]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_batch_whose_answer_was_lost_is_not_written_twice() {
     for fault in [
