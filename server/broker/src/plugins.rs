@@ -31,6 +31,7 @@ use crate::stream_tasks::{Supervisor, TaskBoard, TaskParts};
 pub(crate) use check::options as task_options;
 pub(crate) use deployments::{Deployments, Processor};
 pub(crate) use modules::Modules;
+pub(crate) use running::instance_settings;
 
 use follower::{Source, follow};
 use running::NodePlugins;

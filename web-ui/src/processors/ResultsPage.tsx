@@ -87,7 +87,7 @@ function ResultsTable({ results, state }: { results: Results; state: StreamState
   const change = (part: Partial<ResultsSearch>, replace = false) =>
     void navigate({ search: (before) => ({ ...before, ...part }), replace });
   const sortBy = (column: Sort) =>
-    change({ sort: column, descending: (sort ?? "window") === column && descending !== "yes" ? "yes" : undefined, page: undefined });
+    change({ sort: column, descending: (sort ?? "recent") === column && descending !== "yes" ? "yes" : undefined, page: undefined });
 
   return (
     <div
@@ -109,7 +109,7 @@ function ResultsTable({ results, state }: { results: Results; state: StreamState
         <label>
           Sort by{" "}
           <select
-            value={sort ?? "window"}
+            value={sort ?? "recent"}
             onChange={(event) => change({ sort: event.target.value as Sort, descending: undefined, page: undefined })}
           >
             {COLUMNS.map(([value, name]) => (
@@ -117,7 +117,7 @@ function ResultsTable({ results, state }: { results: Results; state: StreamState
                 {name}
               </option>
             ))}
-            <option value="recent">Arrival</option>
+            <option value="recent">Latest first</option>
           </select>
         </label>
         <StreamBadge state={state} />
@@ -153,11 +153,11 @@ function ResultsTable({ results, state }: { results: Results; state: StreamState
                     key={column}
                     scope="col"
                     className={column === "updates" ? "number" : ""}
-                    aria-sort={(sort ?? "window") !== column ? "none" : descending === "yes" ? "descending" : "ascending"}
+                    aria-sort={(sort ?? "recent") !== column ? "none" : descending === "yes" ? "descending" : "ascending"}
                   >
                     <button type="button" onClick={() => sortBy(column)}>
                       {name}
-                      {(sort ?? "window") === column && (descending === "yes" ? " ↓" : " ↑")}
+                      {(sort ?? "recent") === column && (descending === "yes" ? " ↓" : " ↑")}
                     </button>
                   </th>
                 ))}

@@ -35,7 +35,7 @@ describe("results", () => {
     made.take(result("a", 10, '{"n":5}'));
     made.take(result("b", 0, '{"n":7}'));
     made.take(result("a", 0, '{"n":9223372036854775807}', "final"));
-    expect(arranged(view().results, {}).map(({ key, start, value, kind, updates }) => [key, start, value, kind, updates])).toEqual([
+    expect(arranged(view().results, { sort: "window" }).map(({ key, start, value, kind, updates }) => [key, start, value, kind, updates])).toEqual([
       ["a", 0, '{"n":9223372036854775807}', "final", 2],
       ["b", 0, '{"n":7}', "update", 1],
       ["a", 10, '{"n":5}', "update", 1],
@@ -73,9 +73,10 @@ describe("results", () => {
     const { made, view } = results();
     for (const [key, start] of [["b", 0], ["a", 10], ["A", 0]] as const) made.take(result(key, start, "1"));
     const keys = (search: Parameters<typeof arranged>[1]) => arranged(view().results, search).map(({ key }) => key);
-    expect(keys({})).toEqual(["A", "b", "a"]);
+    expect(keys({})).toEqual(["A", "a", "b"]);
+    expect(keys({ sort: "window" })).toEqual(["A", "b", "a"]);
     expect(keys({ sort: "key" })).toEqual(["A", "a", "b"]);
-    expect(keys({ sort: "recent", descending: "yes" })).toEqual(["A", "a", "b"]);
+    expect(keys({ sort: "recent", descending: "yes" })).toEqual(["b", "a", "A"]);
     expect(keys({ filter: "a", descending: "yes" })).toEqual(["a", "A"]);
   });
 });

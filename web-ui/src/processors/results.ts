@@ -16,7 +16,7 @@ export const SORTS = ["window", "key", "value", "kind", "updates", "recent"] as 
 export type Sort = (typeof SORTS)[number];
 
 export interface ResultsSearch extends ZoneSearch {
-  /** `window` if absent. */
+  /** `recent` if absent: what moves is in sight. */
   sort?: Sort;
   descending?: "yes";
   /** From 1. */
@@ -196,13 +196,13 @@ const ORDERS: Record<Sort, (a: WindowResult, b: WindowResult) => number> = {
   value: (a, b) => compareText(a.value ?? "", b.value ?? "") || byWindow(a, b),
   kind: (a, b) => compareText(a.kind, b.kind) || byWindow(a, b),
   updates: (a, b) => a.updates - b.updates || byWindow(a, b),
-  recent: (a, b) => a.arrival - b.arrival,
+  recent: (a, b) => b.arrival - a.arrival,
 };
 
 /** The results in the order and choice of the address. */
 export function arranged(results: WindowResult[], search: ResultsSearch): WindowResult[] {
   const wanted = (search.filter ?? "").toLowerCase();
   const found = wanted === "" ? [...results] : results.filter(({ key }) => key.toLowerCase().includes(wanted));
-  const order = ORDERS[search.sort ?? "window"];
+  const order = ORDERS[search.sort ?? "recent"];
   return found.sort(search.descending === "yes" ? (a, b) => order(b, a) : order);
 }

@@ -9,11 +9,10 @@ use std::time::Duration;
 use client::{Error, FetchLimits, Isolation, Start};
 use model::record_batch::Record;
 use model::{ErrorCode, Offset, TopicId, TopicPartition};
+use plugin::WindowAggregator;
 use plugin::deployment::From;
-use plugin::descriptor;
 use plugin::logs::Level;
 use plugin::running::DeploymentError;
-use plugin::{InstanceLimits, InstanceSettings, WindowAggregator};
 use streams::changelog::{ChangelogError, ChangelogKey, Progress};
 use streams::task::Counters;
 use streams::{ChangelogRecord, Restoration, RestoreError, Store, StoreError, Task, TaskEpoch, TaskOptions};
@@ -24,7 +23,7 @@ use super::changelog;
 use super::local_store::LocalStore;
 use super::run::{Halt, Job};
 use crate::errors::describe;
-use crate::plugins::task_options;
+use crate::plugins::{instance_settings, task_options};
 
 /// How long a task waits for its module to be known before it backs off.
 const MODULE_WAIT_MAX: Duration = Duration::from_secs(2);
@@ -109,23 +108,13 @@ impl Job {
     async fn aggregator(&self) -> Result<Box<dyn WindowAggregator>, Halt> {
         let modules = self.parts.modules.clone();
         let digest = self.deployment.module;
-        let settings = InstanceSettings {
-            task: descriptor::Task {
-                application: "millstream".to_owned(),
-                processor: self.name.to_string(),
-                version: self.deployment.version.to_string(),
-                partition: self.partition(),
-                inputs: vec![self.deployment.input.to_string()],
-                outputs: vec![self.deployment.output.to_string()],
-                stores: Vec::new(),
-                attempt: 0,
-                replaying: false,
-            },
-            config: std::sync::Arc::new(self.deployment.config.clone()),
-            limits: InstanceLimits::PROCESSOR,
-            logs: self.logs.clone(),
-            measurements: self.measurements.clone(),
-        };
+        let settings = instance_settings(
+            &self.name,
+            &self.deployment,
+            self.partition(),
+            self.logs.clone(),
+            self.measurements.clone(),
+        );
         let mut changes = self.parts.modules.changes();
         let until = Instant::now() + MODULE_WAIT_MAX;
         loop {

@@ -9,6 +9,7 @@ use axum::http::{HeaderName, StatusCode};
 use client::admin::{ConfigResource, NewTopic, OffsetSpec};
 use client::{CallContext, Client, Isolation, Topic};
 use model::{Offset, PartitionIndex, TopicName, TopicPartition};
+use plugin::deployment::{DEPLOYMENTS_TOPIC, PLUGINS_TOPIC};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
@@ -169,7 +170,7 @@ fn summary(topic: &Topic) -> TopicSummary {
     TopicSummary {
         name: topic.name.to_string(),
         id: topic.id.to_string(),
-        internal: topic.internal,
+        internal: topic.internal || is_of_deployments(&topic.name),
         partitions: topic.partitions.len(),
         replication_factor: topic.partitions.first().map_or(0, |first| first.replicas.len()),
     }
@@ -253,7 +254,7 @@ pub(crate) async fn describe(
     Ok(Json(TopicDetail {
         name: name.to_string(),
         id: topic.id.to_string(),
-        internal: topic.internal,
+        internal: topic.internal || is_of_deployments(&topic.name),
         partitions: partitions.collect(),
         configs: configs?.into_iter().map(shown).collect(),
     }))
@@ -299,8 +300,18 @@ pub(crate) async fn delete(
     Caller(context): Caller,
     NamedTopic(name): NamedTopic,
 ) -> Result<StatusCode, Problem> {
+    if is_of_deployments(&name) {
+        let detail =
+            format!("{name} holds what is deployed on all nodes: modules and processors are deleted one by one");
+        return Err(Problem::new(StatusCode::CONFLICT, "internal_topic", detail));
+    }
     gateway.client.delete_topic(&context, &name).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Whether the cluster keeps in this topic what users have deployed. To clients of Kafka it is a topic like any other.
+fn is_of_deployments(name: &TopicName) -> bool {
+    [PLUGINS_TOPIC, DEPLOYMENTS_TOPIC].contains(&name.as_str())
 }
 
 /// Give a topic more partitions

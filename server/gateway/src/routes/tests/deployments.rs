@@ -476,6 +476,22 @@ async fn just_after_a_start_nothing_goes_past_the_plugins_that_are_not_known_yet
 }
 
 #[tokio::test]
+async fn what_is_deployed_is_not_deleted_with_its_topic() {
+    let door = Door::open(Limits::default()).await;
+    let digest = door.module(AGGREGATOR).await;
+    let (status, body) = door.json("DELETE", &format!("topics/{PLUGINS_TOPIC}"), "").await;
+    assert_eq!((status, body["code"].as_str()), (409, Some("internal_topic")), "{body}");
+    let (_, topic) = door.json("GET", "topics", "").await;
+    let topic = topic["topics"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|topic| topic["name"] == PLUGINS_TOPIC);
+    assert_eq!(topic.unwrap()["internal"], true);
+    assert_eq!(door.json("GET", &format!("modules/{digest}"), "").await.0, 200);
+}
+
+#[tokio::test]
 async fn somebodys_topic_is_not_taken_for_a_changelog() {
     let door = Door::open(Limits::default()).await;
     let digest = door.module(AGGREGATOR).await;
