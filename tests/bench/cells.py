@@ -96,6 +96,7 @@ class Latency:
     linger_ms: int
 
     section = "latency"
+    acks = "all"
 
     def labels(self):
         return f"{self.rate:,}/s".replace(",", " "), f"linger {self.linger_ms} ms"

@@ -10,7 +10,7 @@ import clients
 import report
 import sides
 
-FSYNC, REPLICATED, KAFKA = sides.SIDES
+FSYNC, REPLICATED, KAFKA_FSYNC, KAFKA = sides.SIDES
 DELIVERED = (
     "% 1000 messages produced (100000 bytes), {} delivered (offset 999, {} failed) in 12ms: 83333 msgs/s and 8.33 MB/s,"
     " 0 produce failures\n"
@@ -76,6 +76,17 @@ class Figures(unittest.TestCase):
         self.assertEqual("failed", results.text(cell, KAFKA, "mib_per_second"))
         self.assertIsNone(results.ratio(cell, FSYNC, "cpu_seconds_per_million"))
 
+    def test_ours_is_set_against_the_kafka_that_promises_the_same(self):
+        results = produced(1.0, 4.0)
+        for cell in cells.PRODUCE:
+            results.samples[cell, KAFKA_FSYNC.key] = [throughput(10.0)]
+            durable = 0.1 if cell.acks == "all" else 0.25
+            self.assertEqual(durable, results.ratio(cell, FSYNC, "cpu_seconds_per_million"), cell)
+            self.assertEqual(0.25, results.ratio(cell, REPLICATED, "cpu_seconds_per_million"), cell)
+            self.assertEqual(0.25, results.ratio(cell, FSYNC, "cpu_seconds_per_million", KAFKA), cell)
+        self.assertEqual(KAFKA_FSYNC, report.counterpart(cells.LATENCY[0], FSYNC))
+        self.assertEqual(KAFKA, report.counterpart(cells.CONSUME[0], FSYNC))
+
     def test_a_sender_that_fell_behind_is_told(self):
         results, cell = report.Results(), cells.LATENCY[0]
         results.add(cell, KAFKA, {"sent_per_second": cell.rate * 0.9})
@@ -123,7 +134,7 @@ class Tables(unittest.TestCase):
             self.assertTrue(any(all(label in line for label in cell.labels()) for line in lines), cell)
         for side in sides.SIDES:
             self.assertEqual(4, text.count(side.title))
-        self.assertEqual(2 * len(cells.PRODUCE), text.count("0.25×"))
+        self.assertEqual(3 * len(cells.PRODUCE), text.count("0.25×"))
 
     def test_columns_stand_below_each_other(self):
         lines = report.throughput_table(produced(1.0, 4.0), cells.PRODUCE)

@@ -27,18 +27,18 @@ class Side:
     key: str
     title: str
     settings: tuple = ()
+    is_kafka: bool = False
 
     @property
     def ours(self):
-        return self.key != KAFKA
+        return not self.is_kafka
 
 
-KAFKA = "kafka"
-SIDES = (
-    Side("fsync", "Millstream, fsync"),
-    Side("replicated", "Millstream, replicated", (("millstream.acks.durability", "replicated"),)),
-    Side(KAFKA, "Kafka, page cache"),
-)
+FSYNC = Side("fsync", "Millstream, fsync")
+REPLICATED = Side("replicated", "Millstream, replicated", (("millstream.acks.durability", "replicated"),))
+KAFKA_FSYNC = Side("kafka-fsync", "Kafka, fsync", (("log.flush.interval.messages", "1"),), is_kafka=True)
+KAFKA = Side("kafka", "Kafka, page cache", is_kafka=True)
+SIDES = (FSYNC, REPLICATED, KAFKA_FSYNC, KAFKA)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,6 +8,7 @@
 //! checksum taken: damage is an error, never an answer. A segment that is deleted meanwhile stays readable to those who
 //! hold it.
 
+mod buffers;
 mod timestamps;
 
 use std::io;
@@ -15,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use arc_swap::ArcSwap;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use model::record_batch::{Batch, BatchError};
 use model::{LeaderEpoch, Offset};
 
@@ -301,9 +302,7 @@ fn read_segment<F: File>(segment: &Segment<F>, request: ReadRequest, up_to: Offs
     }
     let available = usize::try_from(segment.size() - first.position).unwrap_or(usize::MAX);
     let size = request.max_bytes.min(READ_BYTES_MAX).max(needed).min(available);
-    let mut buffer = BytesMut::zeroed(size);
-    fill(&segment.log, &mut buffer, first.position, request.wait)?;
-    let bytes = buffer.freeze();
+    let bytes = buffers::filled(size, |buffer| fill(&segment.log, buffer, first.position, request.wait))?;
     let mut rest = &bytes[..];
     let (mut size, mut next_offset) = (0, request.from);
     loop {
