@@ -23,7 +23,7 @@ mod rows;
 mod run;
 mod supervisor;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub(crate) use back_off::BackOff;
 pub(crate) use board::TaskBoard;

@@ -62,17 +62,16 @@ pub(super) async fn follow<F: Follower>(source: Source, follower: Arc<F>) {
                 topic = source.topic,
                 "the topic was made anew: following it from its start"
             );
-            forget(&*follower);
+            forget(&source, &*follower);
         }
         if begun != Some(id) {
-            source.reached.store(false, Ordering::Release);
             begun = Some(id);
             position = Start::Earliest;
         }
         let fetched = tokio::select! {
             fetched = source.fetch(position) => fetched,
             () = gone(&source.broker, source.topic, id) => {
-                forget(&*follower);
+                forget(&source, &*follower);
                 begun = None;
                 continue;
             }
@@ -87,7 +86,7 @@ pub(super) async fn follow<F: Follower>(source: Source, follower: Arc<F>) {
             }
             Err(Error::OutOfRange { log_start, .. }) => {
                 warn!(topic = source.topic, offset = %log_start, "records were deleted: following the topic from its start");
-                forget(&*follower);
+                forget(&source, &*follower);
                 position = Start::Earliest;
                 tokio::time::sleep(back_off.next()).await;
             }
@@ -100,7 +99,9 @@ pub(super) async fn follow<F: Follower>(source: Source, follower: Arc<F>) {
     }
 }
 
-fn forget(follower: &impl Follower) {
+fn forget(source: &Source, follower: &impl Follower) {
+    // First, so that nobody takes what is forgotten for what is not there.
+    source.reached.store(false, Ordering::Release);
     follower.reset();
     follower.followed(Offset::ZERO);
 }
@@ -157,5 +158,84 @@ async fn gone(broker: &Arc<Broker>, topic: &str, id: TopicId) {
     let other = |view: &View| view.image.topics.by_name(topic).is_none_or(|topic| topic.id != id);
     if views.wait_for(other).await.is_err() {
         std::future::pending::<()>().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Mutex, mpsc};
+
+    use super::*;
+    use crate::stream_tasks::tests::node::TestNode;
+    use crate::stream_tasks::tests::run;
+
+    const TOPIC: &str = "followed";
+
+    /// Holds what it has taken until the test lets it go on; says at each reset whether the end counts as reached.
+    struct Held {
+        reached: Arc<AtomicBool>,
+        taken: watch::Sender<usize>,
+        go_on: Mutex<mpsc::Receiver<()>>,
+        reached_at_reset: watch::Sender<Option<bool>>,
+    }
+
+    impl Follower for Held {
+        fn reset(&self) {
+            self.reached_at_reset
+                .send_replace(Some(self.reached.load(Ordering::Acquire)));
+        }
+
+        fn take(&self, records: Vec<Record>, _: bool) {
+            self.taken.send_modify(|taken| *taken += records.len());
+            // The test has ended if nobody can say it any more.
+            let _ = self.go_on.lock().unwrap().recv();
+        }
+
+        fn followed(&self, _: Offset) {}
+    }
+
+    #[test]
+    fn what_is_forgotten_since_records_were_deleted_is_not_caught_up() {
+        run(async {
+            let folder = tempfile::tempdir().unwrap();
+            let node = TestNode::start(folder.path());
+            node.topics(&[TOPIC]);
+            node.send(TOPIC, "k", None).await;
+            let reached = Arc::new(AtomicBool::new(false));
+            let (taken, mut takes) = watch::channel(0);
+            let (let_go_on, go_on) = mpsc::channel();
+            let (reached_at_reset, mut resets) = watch::channel(None);
+            let held = Arc::new(Held {
+                reached: reached.clone(),
+                taken,
+                go_on: Mutex::new(go_on),
+                reached_at_reset,
+            });
+            let source = Source {
+                broker: node.broker.clone(),
+                client: node.client.clone(),
+                context: CallContext::anonymous(),
+                topic: TOPIC,
+                reached: reached.clone(),
+            };
+            let follower = tokio::spawn(follow(source, held));
+            takes.wait_for(|taken| *taken == 1).await.unwrap();
+            // While it holds the last record, another one comes and both go.
+            node.send(TOPIC, "k", None).await;
+            let partition = node.broker.partitions().by_name(TOPIC, 0).unwrap();
+            partition.delete_records_before(None).unwrap();
+            let_go_on.send(()).unwrap();
+            let at_reset = *resets.wait_for(Option::is_some).await.unwrap();
+            assert_eq!(at_reset, Some(false));
+            // It reads on from where the log begins now.
+            node.send(TOPIC, "k", None).await;
+            takes.wait_for(|taken| *taken == 2).await.unwrap();
+            let_go_on.send(()).unwrap();
+            while !reached.load(Ordering::Acquire) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            follower.abort();
+            node.stop().await;
+        });
     }
 }

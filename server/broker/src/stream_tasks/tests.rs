@@ -1,7 +1,7 @@
 //! Processors in a node in process, with native plugins: what a real module cannot be made to do at the right moment.
 //! Restarts, kills and the rest are in tests/acceptance/processors.py.
 
-mod node;
+pub(crate) mod node;
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -69,7 +69,20 @@ async fn await_status(node: &TestNode, name: &str, wished: impl Fn(&TaskStatus) 
     }
 }
 
-fn run(test: impl Future<Output = ()>) {
+/// A node with the processor `p` that has counted one row; what runs it, and what its task is about.
+async fn counted(folder: &Path) -> (TestNode, Digest, Ids) {
+    let node = TestNode::start(folder);
+    node.topics_of("p");
+    let module = node.upload("count").await;
+    deploy(&node, "p", &deployment("p", module)).await;
+    row(&node, "p", "1").await;
+    node.await_values("p-out", &["1"]).await;
+    await_status(&node, "p", |task| task.processed == 1).await;
+    let ids = node.ids("p");
+    (node, module, ids)
+}
+
+pub(crate) fn run(test: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -82,11 +95,7 @@ fn run(test: impl Future<Output = ()>) {
 fn counts_go_on_where_the_last_node_left_them() {
     run(async {
         let folder = tempfile::tempdir().unwrap();
-        let node = TestNode::start(folder.path());
-        node.topics_of("p");
-        let module = node.upload("count").await;
-        deploy(&node, "p", &deployment("p", module)).await;
-        row(&node, "p", "1").await;
+        let (node, ..) = counted(folder.path()).await;
         row(&node, "p", "1").await;
         node.await_values("p-out", &["1", "2"]).await;
         await_status(&node, "p", |task| {
@@ -158,14 +167,7 @@ fn a_plugin_that_asks_for_a_retry_gets_it_and_one_that_gives_up_stops() {
 fn a_store_that_is_ahead_of_its_changelog_is_wiped() {
     run(async {
         let folder = tempfile::tempdir().unwrap();
-        let node = TestNode::start(folder.path());
-        node.topics_of("p");
-        let module = node.upload("count").await;
-        deploy(&node, "p", &deployment("p", module)).await;
-        row(&node, "p", "1").await;
-        node.await_values("p-out", &["1"]).await;
-        await_status(&node, "p", |task| task.processed == 1).await;
-        let ids = node.ids("p");
+        let (node, _, ids) = counted(folder.path()).await;
         node.stop().await;
         // A count that the changelog knows nothing of.
         let stores = Stores::new(folder.path().join("stores"), StoresSettings::default());
@@ -191,13 +193,7 @@ fn a_topic_that_is_made_anew_does_not_meet_old_state_however_often_it_is_tried()
         let folder = tempfile::tempdir().unwrap();
         let is_refused =
             |task: &TaskStatus| matches!(&task.phase, TaskPhase::Stopped { reason } if reason.contains("made anew"));
-        let node = TestNode::start(folder.path());
-        node.topics_of("p");
-        let module = node.upload("count").await;
-        deploy(&node, "p", &deployment("p", module)).await;
-        row(&node, "p", "1").await;
-        node.await_values("p-out", &["1"]).await;
-        await_status(&node, "p", |task| task.processed == 1).await;
+        let (node, module, _) = counted(folder.path()).await;
         node.topic_anew("p-in");
         await_status(&node, "p", is_refused).await;
         // Resumed, with the store that the attempt before has left.
@@ -265,14 +261,7 @@ fn damage(folder: &Path, ids: Ids, is_open: bool, is_damaged: impl Fn(Result<Loc
 
 fn a_task_outlives_its_store(folder: &Path, damage: impl Fn(Ids)) {
     run(async {
-        let node = TestNode::start(folder);
-        node.topics_of("p");
-        let module = node.upload("count").await;
-        deploy(&node, "p", &deployment("p", module)).await;
-        row(&node, "p", "1").await;
-        node.await_values("p-out", &["1"]).await;
-        await_status(&node, "p", |task| task.processed == 1).await;
-        let ids = node.ids("p");
+        let (node, _, ids) = counted(folder).await;
         node.stop().await;
         damage(ids);
         let node = TestNode::start(folder);

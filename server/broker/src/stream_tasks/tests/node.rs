@@ -151,9 +151,9 @@ impl WindowAggregator for Counter {
     }
 }
 
-pub(super) struct TestNode {
-    pub(super) broker: Arc<Broker>,
-    pub(super) client: Client,
+pub(crate) struct TestNode {
+    pub(crate) broker: Arc<Broker>,
+    pub(crate) client: Client,
     pub(super) plugins: Plugins,
     producer: Producer,
     replay: Mutex<Replay>,
@@ -188,7 +188,7 @@ fn id_of(text: &str) -> TopicId {
 
 impl TestNode {
     /// A node over `folder`, which may be one that has stopped.
-    pub(super) fn start(folder: &Path) -> Self {
+    pub(crate) fn start(folder: &Path) -> Self {
         let log = folder.join(LOG_FOLDER);
         let directory_id = Uuid::from_bytes([7; 16]);
         if !log.exists() {
@@ -264,7 +264,7 @@ impl TestNode {
     }
 
     /// Makes topics, or shows those that are there again; a topic's id is made of its name.
-    pub(super) fn topics(&self, names: &[&str]) {
+    pub(crate) fn topics(&self, names: &[&str]) {
         for name in names {
             if self.broker.view().image.topics.by_name(name).is_none() {
                 self.topic(name, id_of(name));
@@ -324,7 +324,7 @@ impl TestNode {
         }
     }
 
-    pub(super) async fn send(&self, topic: &str, key: &str, value: Option<Bytes>) -> Offset {
+    pub(crate) async fn send(&self, topic: &str, key: &str, value: Option<Bytes>) -> Offset {
         let record = ProduceRecord {
             partition: Some(PartitionIndex::new(0)),
             timestamp: Some(Timestamp::from_millis(60_000)),
@@ -380,7 +380,7 @@ impl TestNode {
     }
 
     /// As a node that ends in good order.
-    pub(super) async fn stop(self) {
+    pub(crate) async fn stop(self) {
         self.plugins.stop().await;
         let partitions = self.broker.partitions().all();
         self.broker.directories().close(&partitions).unwrap();
