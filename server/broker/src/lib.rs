@@ -4,6 +4,7 @@
 //! for. The broker knows its controller only by [`ControllerChannel`] and the cluster only by the images that it is
 //! handed.
 
+mod cleaner;
 mod clock;
 mod controller_client;
 mod coordinators;
@@ -22,6 +23,7 @@ mod running;
 mod settings;
 mod stream_tasks;
 
+pub use cleaner::CleanerFigures;
 pub use clock::Clock;
 pub use controller_client::{ControllerChannel, ControllerClient, ControllerError, ControllerFuture};
 pub use dispatch::ClientDoor;

@@ -14,6 +14,7 @@ use protocol::{Request, Response, Text};
 use tokio::sync::watch;
 use tracing::{info, warn};
 
+use crate::cleaner::{Cleaner, CleanerFigures};
 use crate::clock::Clock;
 use crate::controller_client::ControllerClient;
 use crate::coordinators::{Groups, OFFSETS_TOPIC};
@@ -76,6 +77,7 @@ pub struct Broker {
     groups: Groups,
     producer_ids: ProducerIds,
     recovered: Recovered,
+    cleaner: Cleaner,
     /// Set once, when the controller has registered this incarnation.
     epoch: AtomicI64,
     view: watch::Sender<View>,
@@ -104,6 +106,7 @@ impl Broker {
             flusher: Arc::default(),
             producer_ids: ProducerIds::default(),
             recovered: Recovered::default(),
+            cleaner: Cleaner::default(),
             epoch: AtomicI64::new(-1),
             view: watch::Sender::new(View::default()),
         })
@@ -151,6 +154,16 @@ impl Broker {
 
     pub(crate) fn recovered(&self) -> &Recovered {
         &self.recovered
+    }
+
+    pub(crate) fn cleaner(&self) -> &Cleaner {
+        &self.cleaner
+    }
+
+    /// What compaction has done since the node started.
+    #[must_use]
+    pub fn cleaner_figures(&self) -> CleanerFigures {
+        self.cleaner.figures()
     }
 
     /// The features that this node can live with: name, least and greatest level.

@@ -9,6 +9,7 @@ use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::{info, warn};
 
+use crate::cleaner;
 use crate::housekeeping;
 use crate::lifecycle::{self, Registration, RegistrationError};
 use crate::metadata_listener;
@@ -66,6 +67,7 @@ pub async fn start(
     tasks.spawn(lifecycle::keep_beating(broker.clone()));
     tasks.spawn(recovered::keep_telling(broker.clone()));
     housekeeping::spawn(&broker, &mut tasks);
+    cleaner::start(&broker);
     info!(broker_id = %broker.id(), broker_epoch = epoch, "broker is running");
     Ok(RunningBroker { broker, tasks, failed })
 }
@@ -118,6 +120,8 @@ impl RunningBroker {
     /// If a log could not be closed so: the directories must not be marked as clean then.
     pub async fn stop(mut self) -> Result<i64, LogDirectoriesError> {
         self.tasks.shutdown().await;
+        let cleaning = self.broker.clone();
+        let _ = tokio::task::spawn_blocking(move || cleaning.cleaner().stop()).await;
         self.broker.groups().stop_all();
         let broker = self.broker.clone();
         let epoch = broker.epoch();

@@ -5,6 +5,7 @@ use std::time::Duration;
 use coordinator::group::GroupConfig;
 use metadata::config_keys::{AckDurability, BrokerSettings, CompressionType, ProduceValidation, TopicSettings};
 use model::record_batch::{self, Compression, DecompressionLimit};
+use storage::compaction::CompactionOptions;
 use storage::{CompressionPolicy, Durability, LogOptions};
 
 pub(crate) fn group_config(settings: &BrokerSettings) -> GroupConfig {
@@ -25,7 +26,7 @@ pub(crate) fn group_config(settings: &BrokerSettings) -> GroupConfig {
 pub(crate) fn log_options(topic: &TopicSettings, broker: &BrokerSettings, jitter: f64) -> LogOptions {
     LogOptions {
         segment_size_bytes: topic.segment_bytes,
-        segment_ms: millis(topic.segment),
+        segment_ms: segment_ms(topic),
         segment_jitter_ms: millis(topic.segment_jitter.mul_f64(jitter.clamp(0.0, 1.0))),
         index_size_bytes_max: topic.segment_index_bytes,
         index_interval_bytes: topic.index_interval_bytes,
@@ -33,6 +34,12 @@ pub(crate) fn log_options(topic: &TopicSettings, broker: &BrokerSettings, jitter
         retention_bytes: topic.retention_bytes,
         delete: topic.cleanup_policy.delete,
         compact: topic.cleanup_policy.compact,
+        compaction: CompactionOptions {
+            dirty_ratio_min: topic.min_cleanable_dirty_ratio,
+            lag_ms_min: millis(topic.min_compaction_lag),
+            lag_ms_max: topic.max_compaction_lag.map(millis),
+            delete_retention_ms: millis(topic.delete_retention),
+        },
         max_message_bytes: topic.max_message_bytes as usize,
         timestamp_type: match topic.timestamp_type {
             metadata::config_keys::TimestampType::CreateTime => record_batch::TimestampType::CreateTime,
@@ -53,6 +60,12 @@ pub(crate) fn log_options(topic: &TopicSettings, broker: &BrokerSettings, jitter
             .map_or(i64::MAX, |messages| i64::try_from(messages).unwrap_or(i64::MAX)),
         flush_ms: topic.flush.map_or(i64::MAX, millis),
     }
+}
+
+/// A compacted topic's segment is left early enough for its records not to pass `max.compaction.lag.ms`.
+fn segment_ms(topic: &TopicSettings) -> i64 {
+    let lag = topic.max_compaction_lag.filter(|_| topic.cleanup_policy.compact);
+    millis(lag.map_or(topic.segment, |lag| lag.min(topic.segment)))
 }
 
 fn compression(wanted: CompressionType) -> CompressionPolicy {

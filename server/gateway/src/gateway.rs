@@ -77,12 +77,27 @@ pub struct GatewayParts {
     pub plugins: Arc<dyn RunningPlugins>,
     /// Looks at modules before they are taken.
     pub host: Arc<dyn Host>,
+    /// What other parts of the node count.
+    pub figures: Figures,
     pub build: Build,
     pub readiness: watch::Receiver<Readiness>,
     pub limits: Limits,
     /// Hosts that requests may name beside the loopback ones and the address that they came in by: `name`, for any port,
     /// or `name:port`. Origins of these hosts are let in, too.
     pub allowed_hosts: Vec<String>,
+}
+
+/// Gives what other parts of the node count, each time anew.
+pub type Figures = Arc<dyn Fn() -> Vec<Figure> + Send + Sync>;
+
+/// One number for the page of metrics.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Figure {
+    pub name: &'static str,
+    pub help: &'static str,
+    /// It only grows.
+    pub is_counter: bool,
+    pub value: f64,
 }
 
 /// What handlers share.
@@ -95,6 +110,7 @@ pub(crate) struct Shared {
     pub(crate) changes: Changes,
     /// The plugins between topics and those who read and write them here.
     pub(crate) coders: Coders,
+    pub(crate) figures: Figures,
     pub(crate) build: Build,
     pub(crate) readiness: watch::Receiver<Readiness>,
     pub(crate) limits: Limits,
@@ -132,6 +148,7 @@ impl Shared {
             host: parts.host,
             changes: Changes::default(),
             metrics: Metrics::new(&parts.build),
+            figures: parts.figures,
             build: parts.build,
             readiness: parts.readiness,
             allowed_hosts: parts.allowed_hosts,

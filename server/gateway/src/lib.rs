@@ -28,6 +28,6 @@ mod fake_node;
 #[cfg(test)]
 mod fake_plugins;
 
-pub use gateway::{Build, GatewayParts, Limits, Readiness};
+pub use gateway::{Build, Figure, Figures, GatewayParts, Limits, Readiness};
 pub use openapi::{openapi, openapi_text};
 pub use server::serve;

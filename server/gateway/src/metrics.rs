@@ -98,6 +98,11 @@ impl Metrics {
     /// The whole page.
     pub(crate) fn page(gateway: &Shared) -> String {
         let mut text = gateway.metrics.text();
+        for figure in (gateway.figures)() {
+            let kind = if figure.is_counter { "counter" } else { "gauge" };
+            describe(&mut text, figure.name, kind, figure.help);
+            line(&mut text, figure.name, figure.value);
+        }
         plugins::write(&mut text, &*gateway.plugins, &gateway.coders);
         text
     }

@@ -5,6 +5,7 @@ mod commands;
 mod config;
 mod directories;
 mod doors;
+mod figures;
 mod in_process;
 mod node;
 mod output;

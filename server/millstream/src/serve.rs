@@ -14,7 +14,7 @@ use broker::{
     RunningBroker,
 };
 use client::Client;
-use gateway::{Build, GatewayParts, Limits, Readiness};
+use gateway::{Build, Figures, GatewayParts, Limits, Readiness};
 use metadata::image::FeaturesImage;
 use network::{Dispatch, Listener};
 use quorum::{ControllerDispatch, ImageStream, Quorum};
@@ -30,7 +30,7 @@ use crate::doors::Doors;
 use crate::in_process::InProcessController;
 use crate::node::{self, QuorumParts};
 use crate::plugin_host::LazyHost;
-use crate::{output, telemetry};
+use crate::{figures, output, telemetry};
 
 /// How many threads may wait for disks at a time.
 const BLOCKING_THREADS_MAX: usize = 64;
@@ -147,7 +147,8 @@ async fn serve(config: NodeConfig) -> anyhow::Result<()> {
         },
     );
     let greeting = greeting(&bootstrap, &doors.http);
-    open.serve_http(doors.http, client, plugins.running(), host);
+    let figures = figures::of(broker.broker());
+    open.serve_http(doors.http, client, plugins.running(), host, figures);
     info!("ready");
     output::tell(&greeting);
     let mut node = Node {
@@ -219,11 +220,13 @@ impl OpenDoors {
         client: Client,
         plugins: Arc<dyn plugin::RunningPlugins>,
         host: Arc<dyn plugin::Host>,
+        figures: Figures,
     ) {
         let parts = GatewayParts {
             client,
             plugins,
             host,
+            figures,
             build: Build {
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 commit: COMMIT.unwrap_or("unknown").to_owned(),

@@ -20,6 +20,8 @@ use crate::disk::{Disk, read_small_file, replace_file};
 pub const RECOVERY_POINT_CHECKPOINT: &str = "recovery-point-offset-checkpoint";
 /// Logs whose start is not that of their first segment.
 pub const LOG_START_CHECKPOINT: &str = "log-start-offset-checkpoint";
+/// Compacted logs: everything below was cleaned.
+pub const CLEANER_CHECKPOINT: &str = "cleaner-offset-checkpoint";
 /// High watermarks.
 pub const HIGH_WATERMARK_CHECKPOINT: &str = "replication-offset-checkpoint";
 

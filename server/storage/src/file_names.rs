@@ -20,10 +20,19 @@ pub(crate) enum Kind {
 pub(crate) const DELETED_SUFFIX: &str = ".deleted";
 /// Marks files that a cleaner has not finished.
 pub(crate) const CLEANED_SUFFIX: &str = ".cleaned";
+/// Marks files that are on their way into the place of others.
+pub(crate) const SWAP_SUFFIX: &str = ".swap";
 /// Marks files of [`crate::disk::replace_file`] that were not finished.
 pub(crate) const TEMPORARY_SUFFIX: &str = ".tmp";
 
 const DIGITS: usize = 20;
+
+/// The file at `path` under a suffix of the above.
+pub(crate) fn suffixed(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
 
 impl Kind {
     /// The files that make up a segment.

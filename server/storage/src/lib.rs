@@ -4,6 +4,7 @@
 //! argument and the disk a trait, so that the same code runs on a machine's disk and on a simulated one that fails.
 
 mod checkpoint;
+pub mod compaction;
 pub mod disk;
 mod file_names;
 mod leader_epochs;
@@ -20,8 +21,8 @@ mod segment;
 mod time_index;
 
 pub use checkpoint::{
-    CheckpointError, HIGH_WATERMARK_CHECKPOINT, LOG_START_CHECKPOINT, Offsets, RECOVERY_POINT_CHECKPOINT,
-    read_checkpoint, write_checkpoint,
+    CLEANER_CHECKPOINT, CheckpointError, HIGH_WATERMARK_CHECKPOINT, LOG_START_CHECKPOINT, Offsets,
+    RECOVERY_POINT_CHECKPOINT, read_checkpoint, write_checkpoint,
 };
 pub use disk::{Disk, File, RealDisk, SimDisk};
 pub use leader_epochs::{EpochEnd, EpochStart, LeaderEpochs};

@@ -17,10 +17,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use model::{Offset, TopicId, TopicPartition, Uuid};
+use tracing::warn;
 
 use crate::checkpoint::{
-    CheckpointError, HIGH_WATERMARK_CHECKPOINT, LOG_START_CHECKPOINT, Offsets, RECOVERY_POINT_CHECKPOINT,
-    read_checkpoint, write_checkpoint,
+    CLEANER_CHECKPOINT, CheckpointError, HIGH_WATERMARK_CHECKPOINT, LOG_START_CHECKPOINT, Offsets,
+    RECOVERY_POINT_CHECKPOINT, read_checkpoint, write_checkpoint,
 };
 use crate::disk::{Disk, File, OpenMode, read_small_file, replace_file};
 use crate::recovery::Start;
@@ -66,6 +67,7 @@ pub struct LogDirectory<D: Disk> {
     recovery_points: Offsets,
     log_starts: Offsets,
     high_watermarks: Offsets,
+    cleaned_to: Offsets,
 }
 
 /// Gives a directory its identity, as `storage format` does.
@@ -104,6 +106,11 @@ impl<D: Disk> LogDirectory<D> {
         let recovery_points = read_checkpoint(&disk, path, RECOVERY_POINT_CHECKPOINT)?;
         let log_starts = read_checkpoint(&disk, path, LOG_START_CHECKPOINT)?;
         let high_watermarks = read_checkpoint(&disk, path, HIGH_WATERMARK_CHECKPOINT)?;
+        // What it says can be found out again, by cleaning.
+        let cleaned_to = read_checkpoint(&disk, path, CLEANER_CHECKPOINT).unwrap_or_else(|error| {
+            warn!(path = %path.display(), %error, "the cleaner's checkpoint is of no use: all is dirty");
+            Offsets::new()
+        });
         let path = path.to_owned();
         Ok(LogDirectory {
             disk,
@@ -114,6 +121,7 @@ impl<D: Disk> LogDirectory<D> {
             recovery_points,
             log_starts,
             high_watermarks,
+            cleaned_to,
         })
     }
 
@@ -168,6 +176,22 @@ impl<D: Disk> LogDirectory<D> {
         self.high_watermarks.get(partition).copied().unwrap_or_default()
     }
 
+    /// Everything below was cleaned, as recorded last.
+    #[must_use]
+    pub fn cleaned_to(&self, partition: &TopicPartition) -> Option<Offset> {
+        self.cleaned_to.get(partition).copied()
+    }
+
+    pub fn set_cleaned_to(&mut self, partition: &TopicPartition, offset: Offset) {
+        self.cleaned_to.insert(partition.clone(), offset);
+    }
+
+    /// # Errors
+    /// As the disk says.
+    pub fn write_cleaned_to(&self) -> io::Result<()> {
+        write_checkpoint(&self.disk, &self.path, CLEANER_CHECKPOINT, &self.cleaned_to)
+    }
+
     pub fn set_recovery_point(&mut self, partition: &TopicPartition, offset: Offset) {
         self.recovery_points.insert(partition.clone(), offset);
     }
@@ -186,6 +210,7 @@ impl<D: Disk> LogDirectory<D> {
         self.recovery_points.remove(partition);
         self.log_starts.remove(partition);
         self.high_watermarks.remove(partition);
+        self.cleaned_to.remove(partition);
     }
 
     /// # Errors
@@ -291,7 +316,12 @@ impl<D: Disk> LogDirectory<D> {
         let target = self.path.join(folder::set_aside_name(partition, unique, kind));
         self.disk.rename(&self.partition_path(partition), &target)?;
         self.disk.sync_directory(&self.path)?;
+        let was_cleaned = self.cleaned_to.contains_key(partition);
         self.forget(partition);
+        if was_cleaned {
+            // It would speak of the next topic of this name.
+            self.write_cleaned_to()?;
+        }
         Ok(target)
     }
 

@@ -1,5 +1,6 @@
 //! How one log behaves: the topic's configuration, with Kafka's defaults. All of it may change while the log is open.
 
+use crate::compaction::CompactionOptions;
 use model::record_batch::{Compression, DecompressionLimit, TimestampType};
 
 /// What the broker does about the compression of what producers send.
@@ -28,7 +29,7 @@ pub enum Durability {
 }
 
 /// The settings of one log.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct LogOptions {
     /// `segment.bytes`
     pub segment_size_bytes: u32,
@@ -48,6 +49,8 @@ pub struct LogOptions {
     pub delete: bool,
     /// `cleanup.policy` has "compact".
     pub compact: bool,
+    /// What holds where `compact` is set.
+    pub compaction: CompactionOptions,
     /// `max.message.bytes`
     pub max_message_bytes: usize,
     /// `message.timestamp.type`
@@ -86,6 +89,7 @@ impl Default for LogOptions {
             retention_bytes: None,
             delete: true,
             compact: false,
+            compaction: CompactionOptions::default(),
             max_message_bytes: 1_048_588,
             timestamp_type: TimestampType::CreateTime,
             timestamp_before_max_ms: i64::MAX,

@@ -77,6 +77,14 @@ pub struct ActiveProducer {
     pub transaction_start_offset: Option<Offset>,
 }
 
+/// The last that a producer wrote.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct LastOfProducer {
+    pub(crate) epoch: ProducerEpoch,
+    /// The last offset of its last batch; `None` if only a marker is known.
+    pub(crate) data_offset: Option<Offset>,
+}
+
 impl ProducerStates {
     /// Whether the batch may be appended: `Ok(None)`; or has been: its offsets then.
     ///
@@ -197,6 +205,18 @@ impl ProducerStates {
                 coordinator_epoch: (producer.coordinator_epoch >= 0).then_some(producer.coordinator_epoch),
                 transaction_start_offset: producer.transaction_first_offset.and_then(Offset::from_wire),
             })
+        })
+    }
+
+    /// What the cleaner must leave of each producer.
+    pub(crate) fn last_of_each(&self) -> impl Iterator<Item = (i64, LastOfProducer)> + '_ {
+        self.producers.iter().map(|(id, producer)| {
+            let last = producer.batches.back();
+            let last = LastOfProducer {
+                epoch: ProducerEpoch::from_wire(producer.epoch).unwrap_or_default(),
+                data_offset: last.and_then(|batch| Offset::from_wire(batch.last_offset)),
+            };
+            (*id, last)
         })
     }
 

@@ -19,6 +19,7 @@ use arc_swap::ArcSwap;
 use model::{Offset, Timestamp};
 use tracing::warn;
 
+use crate::compaction::complete_swaps;
 use crate::disk::{Disk, File, OpenMode, read_small_file};
 use crate::file_names::{CLEANED_SUFFIX, DELETED_SUFFIX, Kind, LEADER_EPOCH_CHECKPOINT, TEMPORARY_SUFFIX};
 use crate::leader_epochs::LeaderEpochs;
@@ -29,8 +30,8 @@ use crate::scan::{self, Check};
 use crate::segment::{Indexes, Segment};
 use crate::{offset_index, time_index};
 
-use replay::{Replay, remove_snapshots_above, visit_headers};
-pub(crate) use replay::{load_snapshot, replay_producers};
+use replay::{Replay, remove_snapshots_above};
+pub(crate) use replay::{load_snapshot, replay_producers, visit_headers};
 pub(crate) use resume::reopen_segment;
 use resume::resume;
 
@@ -163,7 +164,10 @@ struct Loaded<F> {
 impl<D: Disk> Opening<'_, D> {
     /// Removes what was never finished; returns the base offsets of the segments, ascending.
     fn tidy(&self) -> Result<Vec<Offset>, OpenError> {
-        let entries = self.disk.list(self.directory)?;
+        let mut entries = self.disk.list(self.directory)?;
+        if complete_swaps(self.disk, self.directory, &entries)? {
+            entries = self.disk.list(self.directory)?;
+        }
         let mut bases = Vec::new();
         for entry in &entries {
             let name = entry.name.as_str();

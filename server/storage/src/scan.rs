@@ -15,7 +15,7 @@ pub(crate) const MARKER_LIMIT: DecompressionLimit = DecompressionLimit::bytes(40
 /// What is read at a time.
 const CHUNK_BYTES: usize = 1 << 20;
 /// How much is read where only headers are wanted and batches may be far apart.
-const HEADER_CHUNK_BYTES: usize = 16 << 10;
+pub(crate) const HEADER_CHUNK_BYTES: usize = 16 << 10;
 /// How many candidates [`find_batch_after`] takes the checksum of before it gives up.
 const CANDIDATES_MAX: u32 = 10_000;
 
@@ -61,6 +61,12 @@ impl<'f, F: File> Window<'f, F> {
             chunk,
             nowait: false,
         }
+    }
+
+    /// A window that reads so much at a time.
+    pub(crate) fn chunk(mut self, bytes: usize) -> Self {
+        self.chunk = bytes;
+        self
     }
 
     /// A window that fails with `WouldBlock` rather than wait for the device.

@@ -260,6 +260,23 @@ impl LogDirectories {
         Ok(())
     }
 
+    /// Up to where a compacted log was cleaned, as recorded last.
+    pub(crate) fn cleaned_to(&self, place: &TopicPartition) -> Option<Offset> {
+        let state = self.lock();
+        let at = state.places.get(place)?;
+        state.directories[*at].log_directory.cleaned_to(place)
+    }
+
+    pub(crate) fn write_cleaned_to(&self, place: &TopicPartition, offset: Offset) -> Result<(), LogDirectoriesError> {
+        let mut state = self.lock();
+        if let Some(at) = state.places.get(place).copied() {
+            let directory = &mut state.directories[at].log_directory;
+            directory.set_cleaned_to(place, offset);
+            directory.write_cleaned_to()?;
+        }
+        Ok(())
+    }
+
     /// Closes the logs and records how they were left.
     pub(crate) fn close(&self, partitions: &[Arc<Partition>]) -> Result<(), LogDirectoriesError> {
         let mut outcome = Ok(());

@@ -39,6 +39,14 @@ impl Door {
             plugins: plugins.clone(),
             host: plugins.clone(),
             client: Client::in_process(node.clone(), BrokerId::new(NODE_ID), Options::default()),
+            figures: std::sync::Arc::new(|| {
+                vec![crate::Figure {
+                    name: "millstream_test_total",
+                    help: "Of the test.",
+                    is_counter: true,
+                    value: 7.0,
+                }]
+            }),
             build: Build {
                 version: "1".into(),
                 commit: "c".into(),
@@ -209,6 +217,15 @@ async fn the_node_is_ready_when_it_says_so() {
     assert_eq!(door.call("GET", "/health/ready", "", "").await.0, 200);
     door.readiness.send_replace(Readiness::Stopping);
     assert_eq!(door.call("GET", "/health/ready", "", "").await.0, 503);
+}
+
+#[tokio::test]
+async fn figures_of_other_parts_are_on_the_page_of_metrics() {
+    let door = Door::open(Limits::default()).await;
+    let (_, _, metrics) = door.call("GET", "/metrics", "", "").await;
+    for line in ["# TYPE millstream_test_total counter", "millstream_test_total 7"] {
+        assert!(metrics.lines().any(|got| got == line), "{metrics}");
+    }
 }
 
 #[tokio::test]

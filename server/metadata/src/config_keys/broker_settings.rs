@@ -98,7 +98,11 @@ pub struct LogSettings {
     pub start_offset_checkpoint_interval: Duration,
     pub cleaner_enabled: bool,
     pub cleaner_backoff: Duration,
+    pub cleaner_threads: usize,
     pub cleaner_dedupe_buffer_bytes: u64,
+    /// How full the key map may get.
+    pub cleaner_load_factor: f64,
+    pub cleaner_io_buffer_bytes: usize,
     /// `None` for no limit.
     pub cleaner_bytes_per_second: Option<f64>,
     pub producer_id_expiration: Duration,
@@ -399,6 +403,9 @@ fn log(values: &BrokerValues) -> Result<LogSettings, ConfigError> {
         start_offset_checkpoint_interval: millis(values, "log.flush.start.offset.checkpoint.interval.ms")?,
         cleaner_enabled: values.boolean("log.cleaner.enable")?,
         cleaner_backoff: millis(values, "log.cleaner.backoff.ms")?,
+        cleaner_threads: values.size("log.cleaner.threads")?,
+        cleaner_load_factor: values.double("log.cleaner.io.buffer.load.factor")?,
+        cleaner_io_buffer_bytes: values.size("log.cleaner.io.buffer.size")?,
         cleaner_dedupe_buffer_bytes: limit(values, "log.cleaner.dedupe.buffer.size")?.unwrap_or(0),
         cleaner_bytes_per_second: Some(rate).filter(|rate| *rate > 0.0 && *rate < f64::MAX),
         producer_id_expiration: millis(values, "producer.id.expiration.ms")?,

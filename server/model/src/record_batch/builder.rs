@@ -42,6 +42,8 @@ pub struct BatchBuilder {
     max_timestamp: i64,
     record_count: i32,
     last_offset_delta: Option<i32>,
+    /// Offsets that the batch covers at least, for those records behind its last that were taken out.
+    covered_offset_delta: i32,
 }
 
 impl BatchBuilder {
@@ -55,7 +57,14 @@ impl BatchBuilder {
             max_timestamp: -1,
             record_count: 0,
             last_offset_delta: None,
+            covered_offset_delta: 0,
         }
+    }
+
+    /// Lets the batch reach to this distance from its base offset whatever its last record is: so the cleaner keeps a
+    /// producer's last sequence.
+    pub fn cover(&mut self, last_offset_delta: i32) {
+        self.covered_offset_delta = self.covered_offset_delta.max(last_offset_delta);
     }
 
     /// Adds a record at the offset after the last one's.
@@ -185,7 +194,7 @@ impl BatchBuilder {
                 .with_compression(options.compression)
                 .with_timestamp_type(timestamp_type)
                 .with_flags(options.transactional, options.control, options.delete_horizon.is_some()),
-            last_offset_delta: self.last_offset_delta.unwrap_or(0),
+            last_offset_delta: self.last_offset_delta.unwrap_or(0).max(self.covered_offset_delta),
             base_timestamp: self.base_timestamp.unwrap_or(-1),
             max_timestamp: options.log_append_time.map_or(self.max_timestamp, Timestamp::millis),
             producer_id: options.producer.map_or(-1, |producer| producer.id.get()),

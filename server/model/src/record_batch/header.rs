@@ -82,6 +82,10 @@ impl Attributes {
         self.0 & Self::DELETE_HORIZON != 0
     }
 
+    const fn of_empty_batch(self) -> Self {
+        Attributes(self.0 & !(Self::COMPRESSION_MASK | Self::DELETE_HORIZON))
+    }
+
     #[must_use]
     pub(super) const fn with_compression(self, compression: Compression) -> Self {
         Attributes(self.0 & !Self::COMPRESSION_MASK | compression.code() as i16)
@@ -231,6 +235,21 @@ impl BatchHeader {
             max_timestamp,
             ..self
         }
+    }
+
+    /// This batch without its records, sealed: what the cleaner leaves where the offsets or the producer's last sequence
+    /// are still needed. Compression and delete horizon go with the records.
+    #[must_use]
+    pub fn emptied(self) -> Self {
+        let mut emptied = BatchHeader {
+            batch_length: (HEADER_BYTES - LENGTH_PREFIX_BYTES) as i32,
+            attributes: self.attributes.of_empty_batch(),
+            base_timestamp: -1,
+            record_count: 0,
+            ..self
+        };
+        emptied.seal(&[]);
+        emptied
     }
 
     /// The whole batch, header included.

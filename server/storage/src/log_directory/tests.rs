@@ -71,6 +71,8 @@ fn checkpoints_are_there_at_the_next_start() {
     directory.write_recovery_points().unwrap();
     directory.write_log_starts().unwrap();
     directory.write_high_watermarks().unwrap();
+    directory.set_cleaned_to(&partition(), Offset::new(3));
+    directory.write_cleaned_to().unwrap();
     let directory = open(&disk);
     let start = Start {
         clean: false,
@@ -79,6 +81,23 @@ fn checkpoints_are_there_at_the_next_start() {
     };
     assert_eq!(directory.start_of(&partition()), start);
     assert_eq!(directory.high_watermark_of(&partition()), Offset::new(4));
+    assert_eq!(directory.cleaned_to(&partition()), Some(Offset::new(3)));
+}
+
+#[test]
+fn the_cleaners_checkpoint_is_kafkas_and_one_that_is_malformed_is_no_obstacle() {
+    let disk = formatted();
+    let path = Path::new("/d/cleaner-offset-checkpoint");
+    let mut directory = open(&disk);
+    directory.create_partition(&partition(), ID).unwrap();
+    directory.set_cleaned_to(&partition(), Offset::new(3));
+    directory.write_cleaned_to().unwrap();
+    assert_eq!(read_small_file(&disk, path, 100).unwrap(), b"0\n1\na-b.c 12 3\n");
+    directory.delete_partition(&partition(), OTHER).unwrap();
+    assert_eq!(read_small_file(&disk, path, 100).unwrap(), b"0\n0\n");
+    drop(directory);
+    replace_file(&disk, path, b"7\nwhat").unwrap();
+    assert_eq!(open(&disk).cleaned_to(&partition()), None);
 }
 
 #[test]

@@ -79,6 +79,35 @@ impl<D: Disk> LogReader<D> {
         let Some(found) = readable(segment.find_timestamp(timestamp.millis(), base, wait), base)? else {
             return Ok(None);
         };
+        let hit = self.record_in(segment, found, limit, wait, |_, record_timestamp| {
+            record_timestamp >= timestamp
+        })?;
+        match hit {
+            // The cleaner has emptied the batch that has it: batch by batch, then.
+            None if found.header.record_count == 0 => self.greatest_left(limit, wait),
+            hit => Ok(hit),
+        }
+    }
+
+    /// As [`LogReader::offset_of_max_timestamp`], by the headers of all batches that have records.
+    fn greatest_left(&self, limit: DecompressionLimit, wait: Wait) -> Result<Option<TimestampOffset>, ReadError> {
+        let segments = self.shared.segments.load_full();
+        let mut best: Option<(Found, &Arc<Segment<D::File>>)> = None;
+        for segment in segments.iter() {
+            let base = segment.base_offset;
+            let visited = segment.visit_from(base, wait, |found| {
+                let greater = best.is_none_or(|(best, _)| found.header.max_timestamp > best.header.max_timestamp);
+                if found.header.record_count > 0 && found.header.max_timestamp >= 0 && greater {
+                    best = Some((*found, segment));
+                }
+                false
+            });
+            readable(visited, base)?;
+        }
+        let Some((found, segment)) = best else {
+            return Ok(None);
+        };
+        let timestamp = Timestamp::from_millis(found.header.max_timestamp);
         self.record_in(segment, found, limit, wait, |_, record_timestamp| {
             record_timestamp >= timestamp
         })

@@ -70,6 +70,12 @@ impl<F: File> Active<F> {
         }
     }
 
+    /// Lets the entries go to these files, whatever they are called.
+    pub(crate) fn with_index_files(mut self, offsets: F, times: F) -> Self {
+        self.index_files = Some((offsets, times));
+        self
+    }
+
     pub(crate) fn base_offset(&self) -> Offset {
         self.segment.base_offset
     }

@@ -92,7 +92,7 @@ pub(crate) fn replay_producers<F: File>(
 }
 
 /// Visits the headers of the batches that end at or above `from` and below `end`. Damaged stretches are passed over.
-pub(super) fn visit_headers<F: File>(
+pub(crate) fn visit_headers<F: File>(
     segments: &[Arc<Segment<F>>],
     from: Offset,
     end: Offset,

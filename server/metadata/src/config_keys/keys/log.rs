@@ -33,52 +33,63 @@ pub(super) const KEYS: &[KeyDefinition] = &[
         .default("15000")
         .at_least(0)
         .cluster_wide()
+        .in_effect()
         .doc("The wait of the cleaner when there is nothing to clean."),
     long("log.cleaner.dedupe.buffer.size")
         .default("134217728")
         .cluster_wide()
+        .in_effect()
         .doc("The memory of the cleaner's key map."),
     long("log.cleaner.delete.retention.ms")
         .default("86400000")
         .at_least(0)
         .cluster_wide()
+        .in_effect()
         .doc("How long tombstones stay in a compacted log."),
     boolean("log.cleaner.enable")
         .default("true")
+        .in_effect()
         .doc("Whether compacted topics are compacted."),
     double("log.cleaner.io.buffer.load.factor")
         .default("0.9")
         .cluster_wide()
+        .in_effect()
         .doc("How full the cleaner's key map may get."),
     int("log.cleaner.io.buffer.size")
         .default("524288")
         .at_least(0)
         .cluster_wide()
+        .in_effect()
         .doc("The cleaner's buffers for reading and writing."),
     double("log.cleaner.io.max.bytes.per.second")
         .default("1.7976931348623157E308")
         .cluster_wide()
+        .in_effect()
         .doc("Bytes a second that the cleaner reads and writes."),
     long("log.cleaner.max.compaction.lag.ms")
         .default("9223372036854775807")
         .at_least(1)
         .cluster_wide()
+        .in_effect()
         .doc("After this time a record is due for compaction whatever the ratio."),
     double("log.cleaner.min.cleanable.ratio")
         .default("0.5")
         .check(Check::DoubleBetween(0.0, 1.0))
         .cluster_wide()
+        .in_effect()
         .doc("The share of dirty bytes from which a log is cleaned."),
     long("log.cleaner.min.compaction.lag.ms")
         .default("0")
         .at_least(0)
         .cluster_wide()
+        .in_effect()
         .doc("For this time a record is left alone."),
     int("log.cleaner.threads")
         .default("1")
         .at_least(0)
         .cluster_wide()
-        .doc("How many threads Kafka's cleaner has."),
+        .in_effect()
+        .doc("How many threads the cleaner has."),
     list("log.cleanup.policy")
         .default("delete")
         .check(Check::EntriesOf(super::CLEANUP_POLICIES))

@@ -37,6 +37,7 @@ pub(super) const KEYS: &[KeyDefinition] = &[
     long("delete.retention.ms")
         .default("86400000")
         .at_least(0)
+        .in_effect()
         .synonyms(&[same("log.cleaner.delete.retention.ms")])
         .doc("How long tombstones stay in the compacted log."),
     boolean("errors.deadletterqueue.group.enable")
@@ -90,6 +91,7 @@ pub(super) const KEYS: &[KeyDefinition] = &[
     long("max.compaction.lag.ms")
         .default("9223372036854775807")
         .at_least(1)
+        .in_effect()
         .synonyms(&[same("log.cleaner.max.compaction.lag.ms")])
         .doc("After this time a record is due for compaction whatever the ratio."),
     int("max.decompressed.message.bytes")
@@ -125,11 +127,13 @@ pub(super) const KEYS: &[KeyDefinition] = &[
     double("min.cleanable.dirty.ratio")
         .default("0.5")
         .check(Check::DoubleBetween(0.0, 1.0))
+        .in_effect()
         .synonyms(&[same("log.cleaner.min.cleanable.ratio")])
         .doc("The share of dirty bytes from which the log is cleaned."),
     long("min.compaction.lag.ms")
         .default("0")
         .at_least(0)
+        .in_effect()
         .synonyms(&[same("log.cleaner.min.compaction.lag.ms")])
         .doc("For this time a record is left alone by compaction."),
     int("min.insync.replicas")
