@@ -15,7 +15,7 @@ use model::{LeaderEpoch, Offset, ProducerEpoch, ProducerId, Sequence, Timestamp}
 use storage::compaction::{CleaningLimits, CompactionOptions};
 use storage::{AppendAs, Disk, LogOptions, Origin, PartitionLog, ReadRequest, Recovery, SimDisk, Start, Wait};
 
-const SEEDS: u64 = 300;
+const SEEDS: u64 = 80;
 const CRASHES_PER_SEED: usize = 5;
 const STEPS_MAX: usize = 300;
 const CALLS_BETWEEN_CRASHES_MAX: u64 = 600;
