@@ -1,6 +1,7 @@
 """The brokers that are compared, each in a fresh directory, and how long one takes from its start to its first answer.
 
-All run with their defaults, but for the wait before a group's first assignment, which would only lengthen the run.
+All run with their defaults, but for what a side's name says and the wait before a group's first assignment, which would
+only lengthen the run.
 """
 
 import dataclasses

@@ -273,7 +273,7 @@ fn clean(broker: &Arc<Broker>, job: &Job) {
         }
         Err(error) if may_pass(&error) => {
             cleaner.totals.failures.fetch_add(1, Ordering::Relaxed);
-            warn!(%topic, partition = %index, error = describe(&error), "log not cleaned for now");
+            warn!(%topic, partition = %index, error = describe(&error), "log not cleaned: it will be tried again");
             cleaner.rest(partition, broker.settings().log.cleaner_backoff);
         }
         // Deleted meanwhile, with its folder.

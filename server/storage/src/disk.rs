@@ -169,6 +169,17 @@ pub fn replace_file<D: Disk>(disk: &D, path: &Path, content: &[u8]) -> io::Resul
     }
 }
 
+/// Removes a file that may be gone already.
+///
+/// # Errors
+/// As the file system says.
+pub(crate) fn remove_file_if_there<D: Disk>(disk: &D, path: &Path) -> io::Result<()> {
+    match disk.remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        result => result,
+    }
+}
+
 /// Whether `error` says that there is no room, which may pass, rather than that the disk is broken.
 #[must_use]
 pub fn is_full(error: &io::Error) -> bool {

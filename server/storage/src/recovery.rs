@@ -20,7 +20,7 @@ use model::{Offset, Timestamp};
 use tracing::warn;
 
 use crate::compaction::complete_swaps;
-use crate::disk::{Disk, File, OpenMode, read_small_file};
+use crate::disk::{Disk, File, OpenMode, read_small_file, remove_file_if_there};
 use crate::file_names::{CLEANED_SUFFIX, DELETED_SUFFIX, Kind, LEADER_EPOCH_CHECKPOINT, TEMPORARY_SUFFIX};
 use crate::leader_epochs::LeaderEpochs;
 use crate::log_reader::{DamagedRange, Shared};
@@ -339,10 +339,7 @@ impl<D: Disk> Opening<'_, D> {
             let log = self.disk.open(&Kind::Log.path(self.directory, *base), OpenMode::Read)?;
             self.recovery.bytes_cut += log.size_bytes()?;
             for kind in Kind::OF_SEGMENT {
-                match self.disk.remove_file(&kind.path(self.directory, *base)) {
-                    Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                    _ => {}
-                }
+                remove_file_if_there(self.disk, &kind.path(self.directory, *base))?;
             }
         }
         Ok(())

@@ -4,14 +4,14 @@
 //! (`.deleted`) at once and unlinked later by the shell, so that readers have time to finish.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use model::{Offset, Timestamp};
 
 use crate::disk::Disk;
-use crate::file_names::{DELETED_SUFFIX, Kind};
+use crate::file_names::{DELETED_SUFFIX, Kind, suffixed};
 use crate::partition_log::PartitionLog;
 use crate::segment::{Segment, Wait};
 
@@ -146,18 +146,7 @@ impl<D: Disk> PartitionLog<D> {
 
     fn rename_deleted(&self, base_offset: Offset, files: &mut Vec<PathBuf>) -> io::Result<()> {
         let kinds = Kind::OF_SEGMENT.into_iter().chain([Kind::ProducerSnapshot]);
-        for kind in kinds {
-            let path = kind.path(self.directory(), base_offset);
-            let mut deleted = path.clone().into_os_string();
-            deleted.push(DELETED_SUFFIX);
-            let deleted = PathBuf::from(deleted);
-            match self.disk().rename(&path, &deleted) {
-                Ok(()) => files.push(deleted),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
+        rename_deleted(self.disk(), self.directory(), base_offset, kinds, files)
     }
 
     fn move_log_start(&mut self, offset: Offset) -> io::Result<()> {
@@ -168,4 +157,24 @@ impl<D: Disk> PartitionLog<D> {
         self.shared().log_start.store(offset.get(), Ordering::Release);
         Ok(())
     }
+}
+
+/// Takes files of a segment out of the log by their names; those that are there, to be removed later, go into `files`.
+pub(crate) fn rename_deleted<D: Disk>(
+    disk: &D,
+    directory: &Path,
+    base_offset: Offset,
+    kinds: impl Iterator<Item = Kind>,
+    files: &mut Vec<PathBuf>,
+) -> io::Result<()> {
+    for kind in kinds {
+        let path = kind.path(directory, base_offset);
+        let deleted = suffixed(&path, DELETED_SUFFIX);
+        match disk.rename(&path, &deleted) {
+            Ok(()) => files.push(deleted),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }

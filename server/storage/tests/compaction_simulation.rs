@@ -15,6 +15,11 @@ use model::{LeaderEpoch, Offset, ProducerEpoch, ProducerId, Sequence, Timestamp}
 use storage::compaction::{CleaningLimits, CompactionOptions};
 use storage::{AppendAs, Disk, LogOptions, Origin, PartitionLog, ReadRequest, Recovery, SimDisk, Start, Wait};
 
+#[path = "support/seeds.rs"]
+mod seeds;
+
+use seeds::{Random, seeds};
+
 const SEEDS: u64 = 80;
 const CRASHES_PER_SEED: usize = 5;
 const STEPS_MAX: usize = 300;
@@ -24,18 +29,6 @@ const KEYS: u64 = 12;
 const PRODUCERS: usize = 3;
 const DELETE_RETENTION_MS: i64 = 40;
 const EPOCH: LeaderEpoch = LeaderEpoch::new(1);
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.0;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (bits ^ (bits >> 31)) % bound.max(1)
-    }
-}
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Row {
@@ -376,12 +369,8 @@ fn run(seed: u64) -> usize {
 
 #[test]
 fn the_last_of_each_key_survives_every_crash_and_nothing_comes_back() {
-    let seeds: Vec<u64> = match std::env::var("STORAGE_SEED") {
-        Ok(seed) => vec![seed.parse().expect("STORAGE_SEED is a number")],
-        Err(_) => (0..SEEDS).collect(),
-    };
     let mut rounds = 0;
-    for seed in seeds {
+    for seed in seeds(SEEDS) {
         rounds += std::panic::catch_unwind(|| run(seed)).unwrap_or_else(|panic| {
             eprintln!("failed with STORAGE_SEED={seed}");
             std::panic::resume_unwind(panic)

@@ -15,24 +15,17 @@ use storage::{
     Start, SyncHandle, Wait,
 };
 
+#[path = "support/seeds.rs"]
+mod seeds;
+
+use seeds::{Random, seeds};
+
 const SEEDS: u64 = 400;
 const CRASHES_PER_SEED: usize = 4;
 const STEPS_MAX: usize = 400;
 const CALLS_BETWEEN_CRASHES_MAX: u64 = 250;
 const DIRECTORY: &str = "/t-0";
 const PRODUCERS: i64 = 2;
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.0;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (bits ^ (bits >> 31)) % bound.max(1)
-    }
-}
 
 /// What was done: one row an offset, also for what may be lost.
 #[derive(Default)]
@@ -356,15 +349,8 @@ fn run(seed: u64, durability: Durability, reorder: bool) -> bool {
     false
 }
 
-fn seeds() -> Vec<u64> {
-    match std::env::var("STORAGE_SEED") {
-        Ok(seed) => vec![seed.parse().expect("STORAGE_SEED is a number")],
-        Err(_) => (0..SEEDS).collect(),
-    }
-}
-
 fn run_seeds(durability: Durability, reorder: bool) -> usize {
-    seeds()
+    seeds(SEEDS)
         .into_iter()
         .filter(
             |seed| match std::panic::catch_unwind(|| run(*seed, durability, reorder)) {

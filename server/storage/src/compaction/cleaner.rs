@@ -14,7 +14,7 @@ use super::key_map::KeyMap;
 use super::plan::{ends, group_size};
 use super::transactions::Transactions;
 use super::{Backlog, CleanError, CleaningLimits, Pace};
-use crate::disk::{Disk, File, OpenMode};
+use crate::disk::{Disk, File, OpenMode, remove_file_if_there};
 use crate::file_names::{CLEANED_SUFFIX, Kind, suffixed};
 use crate::options::LogOptions;
 use crate::partition_log::{Active, PartitionLog, marker};
@@ -304,10 +304,7 @@ fn cleaned_path(kind: Kind, directory: &std::path::Path, base: Offset) -> PathBu
 
 pub(super) fn remove_cleaned<D: Disk>(disk: &D, directory: &std::path::Path, base: Offset) -> io::Result<()> {
     for kind in Kind::OF_SEGMENT {
-        match disk.remove_file(&cleaned_path(kind, directory, base)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+        remove_file_if_there(disk, &cleaned_path(kind, directory, base))?;
     }
     Ok(())
 }

@@ -15,10 +15,10 @@ use std::sync::atomic::Ordering;
 use model::Offset;
 
 use super::cleaner::{CleanedSegment, remove_cleaned};
-use crate::disk::{DirectoryEntry, Disk, File, OpenMode};
-use crate::file_names::{CLEANED_SUFFIX, DELETED_SUFFIX, Kind, SWAP_SUFFIX, suffixed};
+use crate::disk::{DirectoryEntry, Disk, File, OpenMode, remove_file_if_there};
+use crate::file_names::{CLEANED_SUFFIX, Kind, SWAP_SUFFIX, suffixed};
 use crate::partition_log::PartitionLog;
-use crate::retention::Removed;
+use crate::retention::{Removed, rename_deleted};
 use crate::scan::{self, Check};
 
 /// What is renamed last ends the exchange.
@@ -96,15 +96,8 @@ fn exchange<D: Disk>(disk: &D, directory: &Path, bases: &[Offset], files: &mut V
     for old in bases {
         // The snapshot of the first base stays good for the new segment.
         let snapshot = (*old != base).then_some(Kind::ProducerSnapshot);
-        for kind in Kind::OF_SEGMENT.into_iter().chain(snapshot) {
-            let path = kind.path(directory, *old);
-            let deleted = suffixed(&path, DELETED_SUFFIX);
-            match disk.rename(&path, &deleted) {
-                Ok(()) => files.push(deleted),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(error),
-            }
-        }
+        let kinds = Kind::OF_SEGMENT.into_iter().chain(snapshot);
+        rename_deleted(disk, directory, *old, kinds, files)?;
     }
     for kind in LOG_LAST {
         let path = kind.path(directory, base);
@@ -126,7 +119,7 @@ pub(crate) fn complete_swaps<D: Disk>(disk: &D, directory: &Path, entries: &[Dir
     for entry in entries {
         let of = entry.name.strip_suffix(SWAP_SUFFIX).and_then(Kind::parse);
         if of.is_some_and(|(kind, _)| kind != Kind::Log) {
-            remove_if_there(disk, &directory.join(&entry.name))?;
+            remove_file_if_there(disk, &directory.join(&entry.name))?;
             swapped = true;
         }
     }
@@ -149,7 +142,7 @@ fn complete<D: Disk>(disk: &D, directory: &Path, entries: &[DirectoryEntry], bas
         // The old log at the base goes by the rename. Whose the indexes there are, nobody knows: they are made again.
         let is_index = of == base && matches!(kind, Kind::OffsetIndex | Kind::TimeIndex | Kind::TransactionIndex);
         if is_replaced || is_index {
-            remove_if_there(disk, &directory.join(&entry.name))?;
+            remove_file_if_there(disk, &directory.join(&entry.name))?;
         }
     }
     for kind in LOG_LAST {
@@ -161,11 +154,4 @@ fn complete<D: Disk>(disk: &D, directory: &Path, entries: &[DirectoryEntry], bas
         }
     }
     Ok(())
-}
-
-fn remove_if_there<D: Disk>(disk: &D, path: &Path) -> io::Result<()> {
-    match disk.remove_file(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        result => result,
-    }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use model::{Offset, Timestamp};
 
 use super::{Active, PartitionLog};
-use crate::disk::{Disk, File, OpenMode};
+use crate::disk::{Disk, File, OpenMode, remove_file_if_there};
 use crate::file_names::Kind;
 use crate::recovery;
 use crate::segment::{Segment, Wait};
@@ -148,7 +148,7 @@ impl<D: Disk> PartitionLog<D> {
 
     fn remove_segment_files(&self, base_offset: Offset) -> io::Result<()> {
         for kind in Kind::OF_SEGMENT {
-            remove_if_there(&self.disk, &kind.path(&self.directory, base_offset))?;
+            remove_file_if_there(&self.disk, &kind.path(&self.directory, base_offset))?;
         }
         Ok(())
     }
@@ -158,7 +158,7 @@ impl<D: Disk> PartitionLog<D> {
             if let Some((Kind::ProducerSnapshot, offset)) = Kind::parse(&entry.name)
                 && goes(offset)
             {
-                remove_if_there(&self.disk, &self.directory.join(&entry.name))?;
+                remove_file_if_there(&self.disk, &self.directory.join(&entry.name))?;
             }
         }
         Ok(())
@@ -169,13 +169,6 @@ impl<D: Disk> PartitionLog<D> {
         recovery::replay_producers(&self.segments(), from, end, &mut producers)?;
         self.producers = producers;
         Ok(())
-    }
-}
-
-fn remove_if_there<D: Disk>(disk: &D, path: &std::path::Path) -> io::Result<()> {
-    match disk.remove_file(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        result => result,
     }
 }
 
