@@ -124,15 +124,11 @@ fn dump(sink: &mut Sink<'_>, path: &Path) -> anyhow::Result<()> {
     }
 }
 
-/// Says what an index has at its end that is no entry, and whether it has any.
-fn end_index(sink: &mut Sink<'_>, path: &Path, entries: u64, left: u64) -> anyhow::Result<()> {
-    if entries == 0 && !sink.json {
-        sink.line(&format!("{} is empty.", path.display()))?;
-    }
+/// Says what an index has at its end that is no entry.
+fn tell_rest(path: &Path, left: u64) {
     if left > 0 {
         tell(&format!("the last {left} bytes of {} are no entry", path.display()));
     }
-    Ok(())
 }
 
 fn offset_index(sink: &mut Sink<'_>, path: &Path) -> anyhow::Result<()> {
@@ -145,26 +141,27 @@ fn offset_index(sink: &mut Sink<'_>, path: &Path) -> anyhow::Result<()> {
         ];
         sink.row("index-entry", &fields)
     })?;
-    end_index(sink, path, entries, left)
+    if entries == 0 && !sink.json {
+        sink.line(&format!("{} is empty.", path.display()))?;
+    }
+    tell_rest(path, left);
+    Ok(())
 }
 
 fn time_index(sink: &mut Sink<'_>, path: &Path) -> anyhow::Result<()> {
-    let mut entries = 0;
     let left = visit_time_index(&RealDisk, path, |entry| {
-        entries += 1;
         let fields = [
             ("timestamp", json!(entry.timestamp)),
             ("offset", json!(entry.offset.get())),
         ];
         sink.row("time-index-entry", &fields)
     })?;
-    end_index(sink, path, entries, left)
+    tell_rest(path, left);
+    Ok(())
 }
 
 fn transaction_index(sink: &mut Sink<'_>, path: &Path) -> anyhow::Result<()> {
-    let mut entries = 0;
     let left = visit_transaction_index(&RealDisk, path, |entry| {
-        entries += 1;
         let fields = [
             ("version", json!(entry.version)),
             ("producerId", json!(entry.producer_id)),
@@ -174,7 +171,8 @@ fn transaction_index(sink: &mut Sink<'_>, path: &Path) -> anyhow::Result<()> {
         ];
         sink.row("aborted-transaction", &fields)
     })?;
-    end_index(sink, path, entries, left)
+    tell_rest(path, left);
+    Ok(())
 }
 
 fn snapshot(sink: &mut Sink<'_>, path: &Path) -> anyhow::Result<()> {
