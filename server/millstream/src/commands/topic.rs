@@ -2,7 +2,7 @@
 
 mod consume;
 mod produce;
-mod record_format;
+pub(crate) mod record_format;
 
 use std::collections::BTreeMap;
 
