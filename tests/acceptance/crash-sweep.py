@@ -5,7 +5,8 @@ For each scenario (crash_scenarios.py) a dry run counts the calls of each kind o
 each kind and each N, on a copy of the prepared data: strace kills the node where a thread makes its N-th such call,
 before the call has done anything, so that the states between two calls are seen. The node is started twice in a row;
 each time what was not answered is sent again, and all is as the scenario says: nothing acknowledged is lost, no offset
-is used twice, no batch is there twice, the log is readable to its end, and its files are as Kafka's would be.
+is used twice, no batch is there twice, the log is readable to its end, and its files are as Kafka's would be. After the
+second start the node retains, compacts and records as before.
 
     crash-sweep.py [--quick] [--call NAME] [--scenario NAME] [--at N] [--seed S] [--keep] [--calls-max N]
 
@@ -179,8 +180,12 @@ class Sweep:
             wrong = self._act(cell.scenario, server, work, options)
             hit = server.process is not None and server.process.poll() == -signal.SIGKILL
             server.kill()
-            for time_number in ("first", "second"):
-                wrong += [f"{time_number} start: {line}" for line in self._check(cell.scenario, server, work)]
+            busy, server.settings = server.settings, {**harness.TEST_SETTINGS, **scenarios.SETTINGS}
+            wrong += [f"first start: {line}" for line in self._check(cell.scenario, server, work)]
+            # Nothing was under way in the background: what lies there now, the start has left there.
+            wrong += [f"first start: {line}" for line in scenarios.files_wrong(server.log_directory)]
+            server.settings = busy
+            wrong += [f"second start: {line}" for line in self._check(cell.scenario, server, work)]
         except FAILURES as error:
             wrong.append(f"{type(error).__name__}: {error}")
         finally:
@@ -231,7 +236,7 @@ class Sweep:
         wrong += scenarios.topics_wrong(work, connection)
         connection.close()
         server.kill()
-        return wrong + scenarios.files_wrong(server.log_directory)
+        return wrong
 
     def run(self, cell, numbers):
         begin = time.monotonic()
@@ -306,7 +311,7 @@ def main():
             shutil.rmtree(folder, ignore_errors=True)
     rounds = sum(cell.rounds for cell in cells)
     failed = sum(cell.failures for cell in cells)
-    if rounds == 0 or not any(cell.hits for cell in cells):
+    if not options.at and not any(cell.hits for cell in cells):
         print("wrong: no node was killed")
         failed += 1
     print(f"{rounds - sum(cell.failures for cell in cells)} passed, {failed} failed")

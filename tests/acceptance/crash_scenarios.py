@@ -1,9 +1,9 @@
 """What a node is doing when crash-sweep.py kills it, and what must be so afterwards.
 
 A scenario has a topic of small segments, prepares records in it, and then does one thing that makes the log write,
-roll, delete, compact or record. An idempotent producer sends batches of unique values, a few under way at a time. After a
-crash it sends again what was not answered, and then: each acknowledged record is at its offset, nothing else is there,
-no value twice, and what is missing is what the scenario allows to be deleted.
+roll, delete, compact or record. An idempotent producer sends batches of unique values, a few under way at a time.
+After a crash it sends again what was not answered, and then: each acknowledged record is at its offset, nothing else
+is there, no value twice, and what is missing is what the scenario allows to be deleted.
 """
 
 import collections
@@ -24,6 +24,7 @@ VALUE_BYTES_MAX = 300
 KEYS = 8
 RETAINED_BYTES = 4000
 WAIT_SECONDS = 60
+OFFSET_OUT_OF_RANGE = 1
 UNKNOWN_TOPIC = 3
 # The node has just started: no leader yet, topic or partition not known yet, no coordinator yet.
 NOT_YET = (3, 5, 6, 7, 14, 15, 16, 41)
@@ -331,16 +332,27 @@ SCENARIOS = [
 def read_all(connection, partition):
     """The batches from the log's start to its high watermark, with these two."""
     start = when_ready(lambda: connection.offset(TOPIC, partition, wire.EARLIEST))
+    while True:
+        try:
+            return start, *_read_from(connection, partition, start)
+        except wire.Refused as refused:
+            # Retention may have been at work meanwhile.
+            moved = connection.offset(TOPIC, partition, wire.EARLIEST)
+            if refused.code != OFFSET_OUT_OF_RANGE or moved <= start:
+                raise
+            start = moved
+
+
+def _read_from(connection, partition, at):
     end = connection.offset(TOPIC, partition, wire.LATEST)
     found = []
-    at = start
     while at < end:
         read = list(wire.batches(connection.fetch(TOPIC, partition, at)))
         if not read or read[-1].last_offset < at:
             raise ValueError(f"partition {partition}: reading ends at {at}, the log at {end}")
         found += read
         at = read[-1].last_offset + 1
-    return start, end, found
+    return end, found
 
 
 def differences(scenario, work, connection):
@@ -410,13 +422,13 @@ def topics_wrong(work, connection):
 
 
 def files_wrong(log_directory):
-    """What Kafka would not have in a partition's folder that was opened and is not open: remains of an exchange,
-    batches below their segment's name or above the next one's.
+    """What Kafka would not have in a partition's folder after a start: remains of exchanges and deletions, batches
+    below their segment's name or above the next one's.
     """
     wrong = []
     for partition in range(PARTITIONS):
         folder = pathlib.Path(log_directory) / f"{TOPIC}-{partition}"
-        wrong += [f"{file.name} is left" for file in folder.iterdir() if file.name.endswith((".swap", ".cleaned"))]
+        wrong += [f"{file.name} is left" for file in folder.iterdir() if file.name.endswith(PASSING_SUFFIXES)]
         segments = sorted(folder.glob("*.log"))
         ends = [*(int(file.stem) for file in segments[1:]), 1 << 62]
         for file, end in zip(segments, ends):
