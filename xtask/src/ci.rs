@@ -119,6 +119,12 @@ const STAGES: &[Stage] = &[
         environment: &[],
     },
     Stage {
+        name: "crash-sweep",
+        limit_seconds: 600,
+        // A few calls of each kind; `cargo xtask accept crash-sweep` takes them all.
+        command: &["tests/acceptance/crash-sweep.py", "--quick"],
+    },
+    Stage {
         name: "fsync-order",
         limit_seconds: 180,
         command: &["tests/acceptance/fsync-order.py"],
