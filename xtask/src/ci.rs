@@ -99,6 +99,12 @@ const STAGES: &[Stage] = &[
         command: &["tests/acceptance/retention-keys.py"],
     },
     Stage {
+        name: "compaction",
+        limit_seconds: 600,
+        // Without what is measured, and without Kafka's tester, which sleeps more than it works.
+        command: &["tests/acceptance/compaction.py", "--only", "same,worked,offsets"],
+    },
+    Stage {
         name: "kill-9",
         limit_seconds: 300,
         command: &["tests/acceptance/kill9.py", "--rounds", "3"],
