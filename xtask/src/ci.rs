@@ -113,6 +113,13 @@ const STAGES: &[Stage] = &[
         environment: &[],
     },
     Stage {
+        name: "compaction",
+        limit_seconds: 600,
+        // Without what is measured, and without Kafka's tester, which sleeps more than it works.
+        command: &["tests/acceptance/compaction.py", "--only", "same,worked,offsets"],
+        environment: &[],
+    },
+    Stage {
         name: "kill-9",
         limit_seconds: 300,
         command: &["tests/acceptance/kill9.py", "--rounds", "3"],
@@ -123,6 +130,7 @@ const STAGES: &[Stage] = &[
         limit_seconds: 600,
         // A few calls of each kind; `cargo xtask accept crash-sweep` takes them all.
         command: &["tests/acceptance/crash-sweep.py", "--quick"],
+        environment: &[],
     },
     Stage {
         name: "fsync-order",

@@ -70,7 +70,7 @@ fn fail(error: &anyhow::Error) -> ExitCode {
             Some(client::Error::NoBroker { .. } | client::Error::Timeout { .. })
         ) || matches!(
             cause.downcast_ref(),
-            Some(commands::wasm::HttpError::Connect { .. } | commands::wasm::HttpError::Timeout { .. })
+            Some(commands::http::HttpError::Connect { .. } | commands::http::HttpError::Timeout { .. })
         )
     });
     ExitCode::from(if unreachable { EXIT_UNREACHABLE } else { EXIT_FAILED })
