@@ -36,9 +36,13 @@ HEADER_BYTES = 61
 JAVA_OPTIONS = "-Dstdout.encoding=UTF-8 -Dsun.stdout.encoding=UTF-8 -Dfile.encoding=UTF-8"
 
 
+SHOWN_MAX = 2000
+
+
 def check(expected, actual, what):
     if expected != actual:
-        raise AssertionError(f"{what}: expected {expected!r}, got {actual!r}")
+        expected, actual = repr(expected)[:SHOWN_MAX], repr(actual)[:SHOWN_MAX]
+        raise AssertionError(f"{what}: expected {expected}, got {actual}")
 
 
 def client_settings(server, **more):
@@ -351,7 +355,12 @@ def rebuild_of_kafkas(state):
         path.unlink()
     check(0, run("rebuild-index", copy)[0], "rebuild-index")
     for path, data in before.items():
-        check(data, path.read_bytes(), f"{path}")
+        made = path.read_bytes()
+        if path.parent.name == "__cluster_metadata-0":
+            # Not closed even by a clean stop: it keeps the zeros that it was made with, and lacks the last time.
+            data = data.rstrip(b"\0")
+            made = made[: len(data)]
+        check(data, made, f"{path}")
     check((0, []), verified(copy)[:2], "verify after")
 
 

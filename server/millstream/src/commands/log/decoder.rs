@@ -54,13 +54,45 @@ impl Decoder {
         let decoded = match self {
             Decoder::Metadata => metadata(record),
             Decoder::Offsets => coordinator(record, parts!(group_coordinator)),
-            Decoder::Transactions => coordinator(record, parts!(transaction_coordinator)),
+            Decoder::Transactions => coordinator(record, parts!(transaction_coordinator))
+                .map(|(key, value)| (key, value.map(|json| with_status_named(&json)))),
             Decoder::Shares => coordinator(record, parts!(share_coordinator)),
         };
         match decoded {
             Ok((key, value)) => Decoded::Read { key, value },
             Err(why) => Decoded::Failed(format!("offset {} cannot be decoded: {why}", record.offset)),
         }
+    }
+}
+
+/// The states of a transaction by their numbers in `__transaction_state`.
+const TRANSACTION_STATES: [&str; 8] = [
+    "Empty",
+    "Ongoing",
+    "PrepareCommit",
+    "PrepareAbort",
+    "CompleteCommit",
+    "CompleteAbort",
+    "Dead",
+    "PrepareEpochFence",
+];
+
+/// Apache Kafka's tool names the state; the message has its number. An unknown one stays a number.
+fn with_status_named(json: &str) -> String {
+    const FIELD: &str = r#""transactionStatus":"#;
+    let Some(at) = json.find(FIELD).map(|at| at + FIELD.len()) else {
+        return json.to_owned();
+    };
+    let (before, rest) = json.split_at(at);
+    let end = rest.find([',', '}']).unwrap_or(rest.len());
+    let (number, after) = rest.split_at(end);
+    match number
+        .parse()
+        .ok()
+        .and_then(|number: usize| TRANSACTION_STATES.get(number))
+    {
+        Some(name) => format!(r#"{before}"{name}"{after}"#),
+        None => json.to_owned(),
     }
 }
 
@@ -107,6 +139,16 @@ fn upper_snake(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_transactions_state_has_its_name() {
+        let of = |number: i8| with_status_named(&format!(r#"{{"a":1,"transactionStatus":{number},"b":{{}}}}"#));
+        assert_eq!(of(0), r#"{"a":1,"transactionStatus":"Empty","b":{}}"#);
+        assert_eq!(of(7), r#"{"a":1,"transactionStatus":"PrepareEpochFence","b":{}}"#);
+        assert_eq!(of(8), r#"{"a":1,"transactionStatus":8,"b":{}}"#);
+        assert_eq!(of(-1), r#"{"a":1,"transactionStatus":-1,"b":{}}"#);
+        assert_eq!(with_status_named("{}"), "{}");
+    }
 
     #[test]
     fn a_records_kind_is_kafkas_constant() {

@@ -196,7 +196,7 @@ impl<'a, D: Disk> PartitionCheck<'a, D> {
     /// Whether a batch begins before the first epoch of the list and reaches into it: the log start may lie within it.
     fn is_before_the_list(&self, offsets: (Offset, Offset)) -> bool {
         let first = self.epochs.as_ref().and_then(|epochs| epochs.entries().first());
-        first.is_some_and(|first| (offsets.0..offsets.1).contains(&first.start_offset))
+        first.is_some_and(|first| offsets.0 < first.start_offset && first.start_offset < offsets.1)
     }
 
     /// The snapshots that the metadata log has: files of batches that begin at offset 0.

@@ -192,6 +192,19 @@ fn a_leader_epoch_is_outside_of_the_checksum_and_held_to_the_list() {
             format!("epoch-goes-back {}@{} 18..21", log(SECOND), position * 2),
         ]
     );
+    // The batch with which the list begins.
+    let disk = directory();
+    let next = batches(&disk, FIRST)[1].0;
+    change(&disk, &log(FIRST), |bytes| {
+        bytes[12..16].copy_from_slice(&7i32.to_be_bytes())
+    });
+    assert_eq!(
+        findings(&disk),
+        [
+            format!("epoch-not-listed {}@0 0..3", log(FIRST)),
+            format!("epoch-goes-back {}@{next} 3..6", log(FIRST)),
+        ]
+    );
 }
 
 #[test]
