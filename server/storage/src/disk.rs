@@ -76,7 +76,35 @@ pub trait Disk: Clone + Send + Sync + 'static {
     /// # Errors
     /// As the file system says.
     fn sync_directory(&self, directory: &Path) -> io::Result<()>;
+
+    /// Makes a file `to` with the bytes of `from`, which are durable when this returns; its name is not.
+    ///
+    /// # Errors
+    /// As the file system says.
+    fn copy_file(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let source = self.open(from, OpenMode::Read)?;
+        let target = self.open(to, OpenMode::Replace)?;
+        let mut buffer = vec![0; COPY_BYTES];
+        let mut position = 0;
+        loop {
+            let read = source.read_at(&mut buffer, position)?;
+            if read == 0 {
+                return target.sync();
+            }
+            target.write_all_at(&[IoSlice::new(&buffer[..read])], position)?;
+            position += read as u64;
+        }
+    }
+
+    /// Gives the file `from` a second name, in the same file system.
+    ///
+    /// # Errors
+    /// As the file system says.
+    fn link_file(&self, from: &Path, to: &Path) -> io::Result<()>;
 }
+
+/// How much of a file is copied at a time.
+const COPY_BYTES: usize = 1 << 20;
 
 /// An open file. Clones share it; it stays readable after its name is gone.
 pub trait File: Clone + Send + Sync + 'static {

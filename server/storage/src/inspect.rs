@@ -9,7 +9,7 @@
 mod batch_file;
 mod finding;
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 mod index_check;
 pub mod rebuild;
 mod slots;
@@ -19,6 +19,7 @@ pub mod verify;
 
 pub use batch_file::{BATCH_BYTES_MAX, BatchAt, BatchFile, ReadBatchError, Step, Stretch, Unreadable};
 pub use finding::{Fault, Finding, Severity};
+pub(crate) use slots::TRANSACTION_ENTRY_BYTES;
 pub use slots::{
     OffsetIndexEntry, TimeIndexEntry, TransactionIndexEntry, visit_offset_index, visit_time_index,
     visit_transaction_index,

@@ -20,6 +20,7 @@ mod retention;
 mod scan;
 mod segment;
 mod time_index;
+pub mod transfer;
 
 pub use checkpoint::{
     CLEANER_CHECKPOINT, CheckpointError, HIGH_WATERMARK_CHECKPOINT, LOG_START_CHECKPOINT, Offsets,

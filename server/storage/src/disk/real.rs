@@ -68,6 +68,18 @@ impl Disk for RealDisk {
     fn sync_directory(&self, directory: &Path) -> io::Result<()> {
         fs::File::open(directory)?.sync_all()
     }
+
+    fn copy_file(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut source = fs::File::open(from)?;
+        let mut target = fs::File::create(to)?;
+        // By copy_file_range: where the file system can, both share their blocks until one is written to.
+        io::copy(&mut source, &mut target)?;
+        target.sync_data()
+    }
+
+    fn link_file(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::hard_link(from, to)
+    }
 }
 
 impl File for RealFile {

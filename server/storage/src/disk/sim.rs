@@ -444,6 +444,19 @@ impl Disk for SimDisk {
         }
         Ok(())
     }
+
+    fn link_file(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut state = self.lock();
+        state.enter(Operation::Open)?;
+        let Some(Entry::File(node)) = state.names.get(from).copied() else {
+            return Err(io::ErrorKind::NotFound.into());
+        };
+        if state.names.contains_key(to) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        state.change_name(parent(to), NameChange::Add(to.to_owned(), Entry::File(node)));
+        Ok(())
+    }
 }
 
 impl SimFile {

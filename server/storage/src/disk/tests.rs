@@ -69,6 +69,16 @@ fn file_suite<D: Disk>(disk: &D, path: &dyn Fn(&str) -> std::path::PathBuf) {
         read_small_file(disk, &path("small"), 2).err().unwrap().kind(),
         ErrorKind::FileTooLarge
     );
+    disk.copy_file(&path("small"), &path("copy")).unwrap();
+    disk.link_file(&path("small"), &path("link")).unwrap();
+    let small = disk.open(&path("small"), OpenMode::ReadWrite).unwrap();
+    small.write_all_at(&[IoSlice::new(b"T")], 0).unwrap();
+    assert_eq!(read_small_file(disk, &path("copy"), 3).unwrap(), b"two");
+    assert_eq!(read_small_file(disk, &path("link"), 3).unwrap(), b"Two");
+    assert_eq!(
+        disk.link_file(&path("small"), &path("copy")).err().unwrap().kind(),
+        ErrorKind::AlreadyExists
+    );
 }
 
 #[test]

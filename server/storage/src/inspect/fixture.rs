@@ -78,7 +78,7 @@ fn batch(number: i32) -> Bytes {
 }
 
 /// A directory that was closed in good order: one partition of three segments.
-pub(super) fn directory() -> SimDisk {
+pub(crate) fn directory() -> SimDisk {
     let disk = SimDisk::new(1);
     let properties = MetaProperties {
         version: 1,

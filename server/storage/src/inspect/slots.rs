@@ -11,7 +11,7 @@ use crate::scan::{Check, Window};
 use crate::{offset_index, time_index};
 
 /// version i16 | producer id, first offset, last offset, last stable offset i64
-pub(super) const TRANSACTION_ENTRY_BYTES: usize = 34;
+pub(crate) const TRANSACTION_ENTRY_BYTES: usize = 34;
 
 /// An entry of a `.index` file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
