@@ -35,6 +35,12 @@ impl MetadataVersion {
     pub const fn level(self) -> i16 {
         self.0
     }
+
+    /// Whether registrations say which directories take nothing new (4.3-IV0).
+    #[must_use]
+    pub const fn has_cordoned_directories(self) -> bool {
+        self.0 >= 30
+    }
 }
 
 impl fmt::Display for MetadataVersion {
@@ -111,6 +117,7 @@ fn first_level(record: &MetadataRecord) -> i16 {
         MetadataRecord::DelegationToken(_) | MetadataRecord::RemoveDelegationToken(_) => 14,
         MetadataRecord::RegisterController(_) => 15,
         MetadataRecord::ClearElr(_) => 23,
+        MetadataRecord::BrokerRegistrationChange(change) if change.cordoned_log_dirs.is_some() => 30,
         MetadataRecord::UnregisterController(_) => 33,
         _ => MetadataVersion::LEAST.level(),
     }

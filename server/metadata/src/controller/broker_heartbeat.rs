@@ -18,6 +18,7 @@ use protocol::messages::broker_heartbeat_response::BrokerHeartbeatResponse;
 
 use super::broker_fencing::registration_change;
 use super::{Controller, OpContext, Outcome, Refusal};
+use crate::MetadataVersion;
 use crate::image::{BrokerEpoch, BrokerRegistration};
 
 /// Who was heard of when. Lost with the process: the next controller gives everyone a whole session.
@@ -180,7 +181,10 @@ impl Controller {
         if remaining.len() < broker.directories.len() && !remaining.is_empty() {
             records.push(registration_change(broker, |change| change.log_dirs = remaining));
         }
-        if let Some(cordoned) = &request.cordoned_log_dirs {
+        let version = self.image().features.metadata_version();
+        if let Some(cordoned) = &request.cordoned_log_dirs
+            && version.is_some_and(MetadataVersion::has_cordoned_directories)
+        {
             let mut cordoned = cordoned.clone();
             cordoned.sort_unstable();
             if broker.cordoned_directories.as_ref() != Some(&cordoned) {

@@ -36,7 +36,14 @@ impl Image {
     }
 
     fn cluster_records(&self) -> impl Iterator<Item = MetadataRecord> + '_ {
-        let brokers = self.cluster.brokers.values().map(|broker| broker.to_record().into());
+        let version = self.features.metadata_version();
+        let has_cordoned = version.is_none_or(MetadataVersion::has_cordoned_directories);
+        let brokers = self.cluster.brokers.values().map(move |broker| {
+            let mut record = broker.to_record();
+            // The image may have them from a time when the level was higher.
+            record.cordoned_log_dirs.take_if(|_| !has_cordoned);
+            record.into()
+        });
         brokers.chain(
             self.cluster
                 .controllers

@@ -1,6 +1,7 @@
 //! Registration, heartbeats, fencing and shutdown.
 
 use super::*;
+use protocol::internal_records::metadata::FeatureLevelRecord;
 
 #[test]
 fn a_broker_is_fenced_until_it_has_caught_up_with_its_registration() {
@@ -220,4 +221,34 @@ fn cordoned_and_offline_directories_change_the_registration() {
         cluster.image().cluster.broker(BrokerId::new(0)).unwrap().directories,
         directories[1..]
     );
+}
+
+#[test]
+fn a_level_without_cordoned_directories_has_none_in_log_and_snapshot() {
+    let mut cluster = Cluster::with_brokers(1);
+    let cordoned = |cluster: &Cluster, directories: &[Uuid]| BrokerHeartbeatRequest {
+        cordoned_log_dirs: Some(directories.to_vec()),
+        ..cluster.alive(0)
+    };
+    let request = cordoned(&cluster, &[]);
+    cluster.heartbeat(&request).unwrap();
+    let broker = cluster.image().cluster.broker(BrokerId::new(0)).unwrap();
+    assert_eq!(broker.cordoned_directories.as_deref(), Some(&[][..]));
+    let level = FeatureLevelRecord {
+        name: MetadataVersion::FEATURE.into(),
+        feature_level: 25,
+        ..FeatureLevelRecord::default()
+    };
+    cluster.append(Outcome {
+        records: vec![level.into()],
+        response: (),
+    });
+    let version = cluster.image().features.metadata_version().unwrap();
+    for record in cluster.image().records() {
+        seal(record, version).unwrap();
+    }
+    let before = cluster.log.len();
+    let request = cordoned(&cluster, &[Uuid::from_bytes([7; 16])]);
+    cluster.heartbeat(&request).unwrap();
+    assert_eq!(cluster.log.len(), before, "nothing that the level does not have");
 }
