@@ -7,6 +7,7 @@
 //! The crate is deterministic: times, random bytes and the cluster's topics are arguments.
 
 pub mod group;
+pub mod pending;
 pub mod routing;
 pub mod shard;
 mod timers;

@@ -1,7 +1,8 @@
 //! Reads a coordinator's partition from its start to the high watermark and replays it.
 
+use coordinator::pending::{PendingTransactions, TooManyPending};
 use coordinator::{GroupShard, Record, Shard, shard::ReplayError, shard::Replayed};
-use model::record_batch::{BatchError, Batches, DecompressionLimit, RecordReader};
+use model::record_batch::{Batch, BatchError, Batches, ControlType, DecompressionLimit, RecordReader};
 use storage::Wait;
 use tracing::{debug, info};
 
@@ -28,13 +29,23 @@ pub(crate) enum LoadError {
         #[source]
         source: ReplayError,
     },
+    #[error("the batch at offset {offset} cannot be held back until its transaction ends")]
+    Pending {
+        offset: i64,
+        #[source]
+        source: TooManyPending,
+    },
 }
 
 /// Gives the shard back as the log has it. Blocks for as long as the disk takes.
-pub(crate) fn load(partition: &Partition, mut shard: GroupShard) -> Result<GroupShard, LoadError> {
+pub(crate) fn load(partition: &Partition, shard: GroupShard) -> Result<GroupShard, LoadError> {
     let mut from = partition.ends().log_start_offset;
     let end = partition.ends().high_watermark;
-    let mut replayed = 0u64;
+    let mut loading = Loading {
+        shard,
+        pending: PendingTransactions::default(),
+        replayed: 0,
+    };
     while from < end {
         let read = |refusal: Refusal| LoadError::Read {
             offset: from.get(),
@@ -49,33 +60,67 @@ pub(crate) fn load(partition: &Partition, mut shard: GroupShard) -> Result<Group
                 offset: from.get(),
                 source,
             })?;
-            let offset = batch.header.base_offset;
             from = batch.header.next_offset();
-            if batch.header.attributes.is_control() {
-                continue;
-            }
-            let error = |source| LoadError::Batch { offset, source };
-            let mut records = RecordReader::new(batch, DecompressionLimit::DEFAULT).map_err(error)?;
-            while let Some(view) = records.next_record().map_err(error)? {
-                let Some(key) = view.key else { continue };
-                let record = Record {
-                    key: bytes::Bytes::copy_from_slice(key),
-                    value: view.value.map(bytes::Bytes::copy_from_slice),
-                };
-                match shard
-                    .replay(&record)
-                    .map_err(|source| LoadError::Replay { offset, source })?
-                {
-                    Replayed::Applied => replayed += 1,
-                    Replayed::Unknown { record_type } => {
-                        debug!(partition = %partition.index(), offset, record_type, "record of an unknown type");
-                    }
-                }
-            }
+            loading.batch(batch)?;
         }
     }
-    if replayed > 0 {
-        info!(partition = %partition.index(), records = replayed, "groups loaded");
+    let (replayed, pending) = (loading.replayed, loading.pending.len());
+    if replayed > 0 || pending > 0 {
+        info!(partition = %partition.index(), records = replayed, pending, "groups loaded");
     }
-    Ok(shard)
+    Ok(loading.shard)
+}
+
+struct Loading {
+    shard: GroupShard,
+    /// Offsets that consumers committed within transactions, in a log that Kafka wrote.
+    pending: PendingTransactions,
+    replayed: u64,
+}
+
+impl Loading {
+    fn batch(&mut self, batch: Batch<'_>) -> Result<(), LoadError> {
+        let header = batch.header;
+        let offset = header.base_offset;
+        let error = |source| LoadError::Batch { offset, source };
+        let transaction = header.producer_id().filter(|_| header.attributes.is_transactional());
+        let mut records = RecordReader::new(batch, DecompressionLimit::DEFAULT).map_err(error)?;
+        while let Some(view) = records.next_record().map_err(error)? {
+            let Some(key) = view.key else { continue };
+            if header.attributes.is_control() {
+                let commits = match ControlType::from_key(key) {
+                    Some(ControlType::Commit) => true,
+                    Some(ControlType::Abort) => false,
+                    _ => continue,
+                };
+                for record in transaction.map(|id| self.pending.end(id, commits)).unwrap_or_default() {
+                    self.replay(&record, offset)?;
+                }
+                continue;
+            }
+            let at = view.offset;
+            let record = Record {
+                key: bytes::Bytes::copy_from_slice(key),
+                value: view.value.map(bytes::Bytes::copy_from_slice),
+            };
+            let counts = self.pending.record(transaction, at, record);
+            let counts = counts.map_err(|source| LoadError::Pending { offset, source })?;
+            if let Some(record) = counts {
+                self.replay(&record, offset)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn replay(&mut self, record: &Record, offset: i64) -> Result<(), LoadError> {
+        match self
+            .shard
+            .replay(record)
+            .map_err(|source| LoadError::Replay { offset, source })?
+        {
+            Replayed::Applied => self.replayed += 1,
+            Replayed::Unknown { record_type } => debug!(offset, record_type, "record of an unknown type"),
+        }
+        Ok(())
+    }
 }
