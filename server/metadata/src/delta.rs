@@ -240,6 +240,20 @@ impl Replay {
         &self.image
     }
 
+    /// The state at the log's end without what an open transaction did: a controller that takes over aborts it.
+    #[must_use]
+    pub fn settled(&self) -> Image {
+        let Some(open) = &self.open else {
+            return self.image.clone();
+        };
+        Image {
+            end_offset: self.image.end_offset,
+            epoch: self.image.epoch,
+            last_timestamp: self.image.last_timestamp,
+            ..open.image.clone()
+        }
+    }
+
     /// The name of the transaction that is open, if one is.
     #[must_use]
     pub fn open_transaction(&self) -> Option<&str> {

@@ -11,6 +11,7 @@
 
 mod driver;
 mod errors;
+pub mod exchange;
 mod format;
 mod handle;
 mod handlers;

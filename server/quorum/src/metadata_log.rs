@@ -31,8 +31,8 @@ use crate::snapshot_file::{self, Contents, SnapshotError, append_control, leader
 
 /// The topic's name, which no client can use.
 pub const METADATA_TOPIC: &str = "__cluster_metadata";
-const QUORUM_STATE: &str = "quorum-state";
-const QUORUM_STATE_BYTES_MAX: usize = 64 << 10;
+pub(crate) const QUORUM_STATE: &str = "quorum-state";
+pub(crate) const QUORUM_STATE_BYTES_MAX: usize = 64 << 10;
 const PARTITION_METADATA: &str = "partition.metadata";
 /// Read at once while replaying.
 const REPLAY_BYTES: usize = 4 << 20;
@@ -99,7 +99,7 @@ pub enum MetadataLogError {
 }
 
 impl MetadataLogError {
-    fn io(what: &'static str) -> impl FnOnce(io::Error) -> Self {
+    pub(crate) fn io(what: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |error| MetadataLogError::Io { what, error }
     }
 }
@@ -502,7 +502,7 @@ impl<D: Disk> SnapshotJob<D> {
     }
 }
 
-fn replay_batch(
+pub(crate) fn replay_batch(
     bytes: &Bytes,
     batch: &model::record_batch::Batch<'_>,
     from: Offset,
@@ -550,7 +550,7 @@ fn log_options(options: MetadataLogOptions) -> LogOptions {
     }
 }
 
-fn write_partition_metadata<D: Disk>(disk: &D, directory: &Path) -> io::Result<()> {
+pub(crate) fn write_partition_metadata<D: Disk>(disk: &D, directory: &Path) -> io::Result<()> {
     let path = directory.join(PARTITION_METADATA);
     match read_small_file(disk, &path, QUORUM_STATE_BYTES_MAX) {
         Ok(_) => Ok(()),

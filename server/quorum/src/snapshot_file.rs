@@ -20,7 +20,7 @@ use protocol::DecodeError;
 use protocol::internal_records::control::ControlRecord;
 use protocol::internal_records::metadata::MetadataRecord;
 use raft::{ControlRecordError, KRaftVersion, QuorumRecords, SnapshotId, VoterSet, snapshot_footer, snapshot_header};
-use storage::disk::{Disk, File, OpenMode, read_small_file};
+use storage::disk::{DirectoryEntry, Disk, File, OpenMode, read_small_file};
 
 /// A batch of a snapshot is closed at this size.
 const BATCH_BYTES: usize = 1 << 20;
@@ -234,20 +234,23 @@ pub(crate) fn read<D: Disk>(disk: &D, directory: &Path, id: SnapshotId) -> Resul
 
 /// The complete snapshots in `directory`, the oldest first. Parts that a crash left are removed.
 pub(crate) fn list<D: Disk>(disk: &D, directory: &Path) -> io::Result<Vec<SnapshotId>> {
-    let mut found = Vec::new();
-    for entry in disk.list(directory)? {
-        if entry.is_directory {
-            continue;
-        }
+    let entries = disk.list(directory)?;
+    for entry in entries.iter().filter(|entry| !entry.is_directory) {
         let part = entry.name.strip_suffix(SnapshotId::PART_EXTENSION);
         if part.is_some_and(|name| name.ends_with(SnapshotId::EXTENSION)) {
             disk.remove_file(&directory.join(&entry.name))?;
-        } else if let Some(name) = entry.name.strip_suffix(SnapshotId::EXTENSION) {
-            found.extend(name.parse::<SnapshotId>());
         }
     }
+    Ok(among(&entries))
+}
+
+/// The complete snapshots among the names of a directory, the oldest first.
+pub(crate) fn among(entries: &[DirectoryEntry]) -> Vec<SnapshotId> {
+    let files = entries.iter().filter(|entry| !entry.is_directory);
+    let named = files.filter_map(|entry| entry.name.strip_suffix(SnapshotId::EXTENSION)?.parse().ok());
+    let mut found: Vec<SnapshotId> = named.collect();
     found.sort_unstable();
-    Ok(found)
+    found
 }
 
 /// The epoch of a snapshot as one of the log's.

@@ -41,8 +41,15 @@ struct File {
     leader_epoch: i32,
     voted_id: i32,
     voted_directory_id: Option<String>,
+    current_voters: Option<Vec<FileVoter>>,
     #[serde(rename = "data_version")]
     data_version: i64,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct FileVoter {
+    voter_id: i32,
 }
 
 impl QuorumState {
@@ -66,6 +73,21 @@ impl QuorumState {
             leader: BrokerId::from_wire(file.leader_id),
             voted: BrokerId::from_wire(file.voted_id).map(|id| (id, directory)),
         })
+    }
+
+    /// The voters that stand in the file at kraft.version 0, where the configuration names them and no log does; empty in a
+    /// file of version 1.
+    ///
+    /// # Errors
+    /// If the text is not such a line.
+    pub fn static_voters(text: &str) -> Result<Vec<BrokerId>, QuorumStateError> {
+        let text = text.get(..text.len().min(FILE_BYTES_MAX)).unwrap_or_default();
+        let file: File = serde_json::from_str(text).map_err(QuorumStateError::Json)?;
+        let voters = file.current_voters.unwrap_or_default();
+        Ok(voters
+            .iter()
+            .filter_map(|voter| BrokerId::from_wire(voter.voter_id))
+            .collect())
     }
 
     /// The line for a node that knows `version`; `voters` stand in it at version 0.
@@ -117,6 +139,8 @@ mod tests {
             directory: Uuid::ZERO,
         };
         assert_eq!(state.render(KRaftVersion::Static, &[voter]), OF_VERSION_0);
+        assert_eq!(QuorumState::static_voters(OF_VERSION_0).unwrap(), [BrokerId::new(3)]);
+        assert!(QuorumState::static_voters(OF_A_LEADER).unwrap().is_empty());
     }
 
     #[test]

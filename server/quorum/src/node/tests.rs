@@ -19,11 +19,11 @@ use crate::format::{FormatRequest, format};
 mod crashes;
 mod logs;
 
-const CLUSTER_ID: &str = "BdapmVWEy080AAdoE0wltw";
+pub(crate) const CLUSTER_ID: &str = "BdapmVWEy080AAdoE0wltw";
 
 /// SplitMix64.
 #[derive(Clone)]
-struct Seeded(u64);
+pub(crate) struct Seeded(u64);
 
 impl Entropy for Seeded {
     fn next_u64(&mut self) -> u64 {
@@ -39,7 +39,7 @@ pub(crate) fn directory() -> PathBuf {
     PathBuf::from("/data/log")
 }
 
-fn at(millis: u64) -> Moment {
+pub(crate) fn at(millis: u64) -> Moment {
     Moment {
         wall: Timestamp::from_millis(1_795_963_900_000 + i64::try_from(millis).unwrap()),
         monotonic: Monotonic::from_millis(millis),
@@ -80,7 +80,7 @@ pub(crate) fn options(directory_id: DirectoryId, incarnation: u8) -> NodeOptions
     options
 }
 
-fn open(disk: &SimDisk, options: NodeOptions, now: Moment) -> Result<Node<SimDisk>, NodeError> {
+pub(crate) fn open(disk: &SimDisk, options: NodeOptions, now: Moment) -> Result<Node<SimDisk>, NodeError> {
     let mut node = Node::open(disk.clone(), &directory(), options, now)?;
     node.settle(now)?;
     Ok(node)
@@ -118,8 +118,13 @@ pub(crate) fn create(name: &str, partitions: i32) -> CreateTopicsRequest {
     }
 }
 
+/// What is committed.
+pub(crate) fn image_of(node: &Node<SimDisk>) -> metadata::Image {
+    Image::clone(&node.latest)
+}
+
 /// Calls and syncs; the response is then acknowledged.
-fn call(node: &mut Node<SimDisk>, request: impl Into<Request>, now: Moment) -> Result<Response, NodeError> {
+pub(crate) fn call(node: &mut Node<SimDisk>, request: impl Into<Request>, now: Moment) -> Result<Response, NodeError> {
     let request = request.into();
     let version = match request {
         Request::DeleteTopics(_) => 6,
@@ -138,7 +143,7 @@ fn call(node: &mut Node<SimDisk>, request: impl Into<Request>, now: Moment) -> R
 }
 
 /// Registers the broker and lets it catch up.
-fn join(node: &mut Node<SimDisk>, incarnation: u8, now: Moment) -> Result<i64, NodeError> {
+pub(crate) fn join(node: &mut Node<SimDisk>, incarnation: u8, now: Moment) -> Result<i64, NodeError> {
     let Response::BrokerRegistration(registered) = call(node, register(incarnation), now)? else {
         panic!("registration")
     };
