@@ -42,7 +42,7 @@ pub(crate) enum Verb {
     /// Look at and change configurations.
     #[command(subcommand)]
     Config(commands::config::Verb),
-    /// Look at the files of log directories, without a node; make indexes anew.
+    /// Look at the files of log directories, without a node; make indexes anew; take directories over from Kafka and back.
     #[command(subcommand)]
     Log(commands::log::Verb),
     /// Build WebAssembly plugins, deploy them, and look at what they do.

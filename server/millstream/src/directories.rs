@@ -6,6 +6,7 @@ use anyhow::{Context, bail};
 use metadata::config_keys::BrokerSettings;
 use model::{BrokerId, Uuid};
 use storage::log_directory::{META_PROPERTIES, MetaProperties};
+use storage::transfer::unfinished_directory;
 use storage::{LogDirectory, RealDisk};
 
 /// How often an id is drawn until it is a fit one.
@@ -32,6 +33,13 @@ impl Directories {
             paths.push(metadata_directory.clone());
         }
         for path in &paths {
+            let unfinished = unfinished_directory(path);
+            if unfinished.exists() {
+                bail!(
+                    "{} is what an import has left that did not come to its end: run it again, or remove that folder",
+                    unfinished.display()
+                );
+            }
             std::fs::create_dir_all(path).with_context(|| format!("making {}", path.display()))?;
         }
         if paths.iter().all(|path| !path.join(META_PROPERTIES).exists()) {

@@ -74,7 +74,7 @@ pub struct Loaded {
 }
 
 /// The merge of a node's sources.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Default)]
 pub struct ServerProperties {
     values: Configs,
 }
@@ -107,6 +107,12 @@ impl ServerProperties {
         Ok(ServerProperties {
             values: parse_properties(text)?,
         })
+    }
+
+    /// What was said so far.
+    #[must_use]
+    pub fn values(&self) -> &Configs {
+        &self.values
     }
 
     /// Adds variables such as `MILLSTREAM_LOG_SEGMENT_BYTES`; others are passed over.

@@ -1,9 +1,14 @@
-//! `log …`: looks at the files of log directories, without a node. Only `rebuild-index` writes, and only where no node runs.
+//! `log …`: looks at the files of log directories, without a node. `rebuild-index` makes indexes anew, `import` and `export`
+//! make directories; all three only where no node runs.
 
 mod decoder;
 mod dump;
 mod dump_records;
+mod exchange;
+mod export;
+mod import;
 mod rebuild_index;
+mod server_properties;
 mod verify;
 
 use std::path::{Path, PathBuf};
@@ -26,12 +31,16 @@ pub(crate) enum Verb {
     Dump(dump::DumpArgs),
     Verify(verify::VerifyArgs),
     RebuildIndex(rebuild_index::RebuildIndexArgs),
+    Import(import::ImportArgs),
+    Export(export::ExportArgs),
 }
 
 pub(crate) fn run(verb: Verb) -> anyhow::Result<ExitCode> {
     match verb {
         Verb::Dump(args) => dump::run(&args).map(|()| ExitCode::SUCCESS),
         Verb::RebuildIndex(args) => rebuild_index::run(&args).map(|()| ExitCode::SUCCESS),
+        Verb::Import(args) => import::run(&args).map(|()| ExitCode::SUCCESS),
+        Verb::Export(args) => export::run(&args).map(|()| ExitCode::SUCCESS),
         Verb::Verify(args) => Ok(match verify::run(&args) {
             Ok(true) => ExitCode::SUCCESS,
             Ok(false) => ExitCode::from(EXIT_FINDINGS),
