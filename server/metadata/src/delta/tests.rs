@@ -76,6 +76,9 @@ fn an_open_transaction_is_not_shown_and_an_aborted_one_never_was() {
     replay.record(&BeginTransactionRecord::default().into()).unwrap();
     replay.record(&topic("b", 2)).unwrap();
     assert!(replay.take().is_none());
+    let settled = replay.settled();
+    assert_eq!((settled.topics.len(), replay.image().topics.len()), (1, 2));
+    assert_eq!(settled.end_offset, replay.image().end_offset);
     assert_eq!(
         replay.record(&BeginTransactionRecord::default().into()),
         Err(ReplayError::NestedTransaction)

@@ -13,7 +13,7 @@ use storage::log_directory::{FolderKind, MetaProperties};
 use storage::transfer::{Inventory, LeftOut, PartitionFolder};
 
 use super::Direction;
-use super::groups::OtherGroups;
+use super::groups::{OFFSETS_TOPIC, OtherGroups};
 use super::notice::Notice;
 use super::source::SourceMetadata;
 
@@ -399,6 +399,10 @@ fn notices_of_import(source: &Source<'_>, notices: &mut Vec<Notice>) {
     notices.extend(topic(SHARE_TOPIC).map(|topic| Notice::ShareState { topic }));
     for folder in &source.inventory.partitions {
         let partition = &folder.folder.partition;
+        // Whoever coordinates groups tells apart what counts.
+        if partition.topic.as_str() == OFFSETS_TOPIC {
+            continue;
+        }
         if folder.aborted_transactions > 0 {
             notices.push(Notice::AbortedTransactions {
                 partition: partition.clone(),

@@ -112,11 +112,15 @@ fn feature(name: &str, feature_level: i16) -> MetadataRecord {
 }
 
 fn broker(broker_id: i32, fenced: bool, directory: Uuid) -> MetadataRecord {
+    broker_with(broker_id, fenced, &[directory])
+}
+
+fn broker_with(broker_id: i32, fenced: bool, directories: &[Uuid]) -> MetadataRecord {
     RegisterBrokerRecord {
         broker_id,
         broker_epoch: 12,
         fenced,
-        log_dirs: vec![directory],
+        log_dirs: directories.to_vec(),
         ..RegisterBrokerRecord::default()
     }
     .into()
@@ -204,6 +208,8 @@ fn what_is_not_this_nodes_alone_is_refused() {
     assert!(refusal(|found| found.records[3] = partition(TOPIC, 6, DIRECTORY)).contains("first-0 lies on brokers 6:"));
     assert!(refusal(|found| found.records[3] = partition(TOPIC, 5, OTHER)).contains("another log directory"));
     assert!(refusal(|found| found.records[1] = broker(5, true, OTHER)).contains("this one has"));
+    let two = broker_with(5, true, &[DIRECTORY, OTHER]);
+    assert!(refusal(|found| found.records[1] = two).contains("the node has 2 log directories"));
     let cluster = |found: &mut Found| found.metadata_properties.cluster_id = Some("d".to_owned());
     assert!(refusal(cluster).contains("belongs to node 5 of cluster d"));
     assert!(refusal(|found| found.properties.directory_id = None).contains("no directory.id"));
@@ -293,6 +299,9 @@ fn nothing_that_has_no_effect_here_goes_unsaid() {
             producer: ProducerId::new(3),
             first_offset: Offset::new(11),
         });
+        let mut offsets = folder("__consumer_offsets-0.0123456789abcdef0123456789abcdef-stray", None);
+        offsets.aborted_transactions = 1;
+        found.inventory.partitions.push(offsets);
         found.inventory.partitions.push(folder("gone-0", Some(OTHER)));
         found.inventory.left_out.push(LeftOut::Unknown("/d/readme".into()));
         found.inventory.left_out.push(LeftOut::Leftover("/d/x.deleted".into()));
@@ -309,6 +318,7 @@ fn nothing_that_has_no_effect_here_goes_unsaid() {
         "__transaction_state is kept",
         "first-0 holds 2 aborted transactions",
         "first-0 holds a transaction of producer 3 that began at offset 11",
+        "the metadata does not know __consumer_offsets-0.0123",
         "/d/readme is nothing of a log directory",
     ];
     assert_eq!(told.len(), begins.len(), "{told:#?}");
