@@ -285,12 +285,20 @@ def fingerprint(directory):
     return found
 
 
+def partition_files(log_directory):
+    """Every file of every partition with its content: segments, indexes, producers, epochs."""
+    found = fingerprint(log_directory)
+    return {name: content for name, (_, content) in found.items()
+            if "/" in name and not name.startswith("__cluster_metadata-0/") and not name.endswith(".deleted")}
+
+
 def import_into(source, target, *more):
     """Imports and returns the notices' names."""
     before = fingerprint(source)
     code, out, errors = run("import", source, "--data-dir", target, "--output", "json", *more)
     check(0, code, f"import: {errors}")
     check(before, fingerprint(source), "the source stays as it is")
+    check(partition_files(source), partition_files(target / "log"), "files of partitions")
     values = [json.loads(line) for line in out.splitlines()]
     return [value["notice"] for value in values if value["kind"] == "notice"], values[-1]
 
@@ -410,6 +418,7 @@ def ours_to_kafka(state):
     code, out, errors = run("export", ours.data_directory, target, "--config", config, "--output", "json")
     check(0, code, f"export: {out}{errors}")
     check(before, fingerprint(ours.data_directory), "the source stays as it is")
+    check(partition_files(ours.log_directory), partition_files(target / "log"), "files of partitions")
     left_out = [value["what"] for value in map(json.loads, out.splitlines()) if value.get("notice") == "config-left-out"]
     check(1, len(left_out), f"keys left out: {left_out}")
     text = (target / "server.properties").read_text()
