@@ -67,7 +67,14 @@ def folder(server, topic, partition=0):
 
 def segments(server, topic, partition=0):
     """Base offset → size, of the segments that are in use."""
-    return {int(log.stem): log.stat().st_size for log in sorted(folder(server, topic, partition).glob("*.log"))}
+    found = {}
+    for log in sorted(folder(server, topic, partition).glob("*.log")):
+        try:
+            found[int(log.stem)] = log.stat().st_size
+        except FileNotFoundError:
+            # The cleaner has put another one in its place since the folder was listed.
+            continue
+    return found
 
 
 def size(server, topic, partition=0):
