@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use model::Offset;
 
 pub(crate) const LEADER_EPOCH_CHECKPOINT: &str = "leader-epoch-checkpoint";
+/// The checksum of that file. Kafka passes over it, and where it has written the other it does not fit.
+pub(crate) const LEADER_EPOCH_CHECKSUM: &str = "leader-epoch-checkpoint.crc";
 
 /// The kinds of files whose names are offsets.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

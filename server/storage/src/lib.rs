@@ -14,10 +14,13 @@ mod offset_index;
 mod options;
 mod partition_log;
 mod producer_state;
+mod quarantine;
 mod recovery;
 mod retention;
 mod scan;
+mod scrub;
 mod segment;
+mod survey;
 mod time_index;
 
 pub use checkpoint::{
@@ -33,4 +36,5 @@ pub use partition_log::{AppendAs, AppendError, Appended, Origin, PartitionLog, S
 pub use producer_state::{ActiveProducer, DuplicateBatch, ProducerError, ProducerStates};
 pub use recovery::{OpenError, Recovery, Start};
 pub use retention::{DeleteRecordsError, Removed};
+pub use scrub::Scrubbed;
 pub use segment::Wait;

@@ -20,6 +20,7 @@ use crate::options::LogOptions;
 use crate::partition_log::{Active, PartitionLog, marker};
 use crate::scan::{Check, Window};
 use crate::segment::{Indexes, Segment};
+use crate::survey::first_disorder;
 
 /// What a round did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -114,6 +115,12 @@ impl<D: Disk> Cleaning<D> {
     /// If the log cannot be read, or the map does not hold the keys of even one batch.
     pub fn map_keys(&mut self, pace: &mut Pace<'_>) -> Result<(), CleanError> {
         self.remove_leftovers()?;
+        // Where a record stands decides which one stays, and no checksum covers it.
+        for (segment, end) in &self.segments {
+            if let Some(offset) = first_disorder(segment, *end)? {
+                return Err(CleanError::Damaged(offset));
+            }
+        }
         let bound = self.segments.last().map_or(self.first_dirty, |(_, end)| *end);
         let offsets = u64::try_from(bound.since(self.first_dirty)).unwrap_or(0);
         self.filter.map = KeyMap::new(self.limits.map_bytes, self.limits.map_load_factor, offsets);
