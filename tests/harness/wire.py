@@ -41,9 +41,10 @@ def varint(number):
     return out + bytes([number])
 
 
-def batch(value):
-    """A batch that holds one record without key and headers."""
-    body = b"\0" + varint(0) + varint(0) + varint(-1) + varint(len(value)) + value + varint(0)
+def batch(value, key=None):
+    """A batch that holds one record without headers."""
+    written_key = varint(-1) if key is None else varint(len(key)) + key
+    body = b"\0" + varint(0) + varint(0) + written_key + varint(len(value)) + value + varint(0)
     record = varint(len(body)) + body
     now = int(time.time() * 1000)
     checked = struct.pack(">hiqqqhii", 0, 0, now, now, -1, -1, -1, 1) + record
