@@ -48,13 +48,17 @@ WARM_UP_RECORDS_PER_REQUEST = 10
 class Bench:
     """One running side and what the cells need of it."""
 
-    def __init__(self, server, scale, directory):
+    def __init__(self, side, server, scale, directory):
+        self.side = side
         self.server = server
         self.bootstrap = server.bootstrap
         self.scale = scale
         self.directory = pathlib.Path(directory)
 
     def create_topic(self, topic, partitions=1):
+        """A floor has each topic that it is asked for."""
+        if self.side in sides.FLOORS:
+            return
         admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
         new = NewTopic(topic, num_partitions=partitions, replication_factor=1)
         admin.create_topics([new])[topic].result(TOPIC_SECONDS_MAX)
@@ -120,6 +124,8 @@ class Bench:
         payloads = self.payload_file(record_bytes)
         command = clients.java_produce(self.bootstrap, topic, payloads, records, "all", 16 * cells.KIB)
         clients.java_produced(self.run(command).output, records)
+        if self.side in sides.FLOORS:
+            return
         for record_bytes in cells.RECORD_BYTES:
             topic, records = self.filled_topic(record_bytes)
             clients.librdkafka_consumed(
@@ -134,11 +140,11 @@ def measure_side(side, options, turn, results):
     server = None
     try:
         server = sides.start(side, pathlib.Path(directory) / "node")
-        if "start" in options.only:
+        if "start" in options.only and side not in sides.FLOORS:
             results.add(cells.Start(), side, started(server))
-        wanted = cells.of_round(options.only, turn, options.rounds)
+        wanted = [cell for cell in cells.of_round(options.only, turn, options.rounds) if side in cell.measured_on]
         if wanted:
-            bench = Bench(server, options.scale, directory)
+            bench = Bench(side, server, options.scale, directory)
             bench.warm_up()
             for cell in wanted:
                 measure_cell(cell, side, bench, results)
@@ -258,6 +264,7 @@ def set_up():
         subprocess.run(build, check=True, cwd=harness.ROOT)
     if not harness.binary().exists():
         raise SystemExit(f"there is no {harness.binary()}")
+    sides.build_floor()
 
 
 def main():
@@ -267,8 +274,9 @@ def main():
     begin = time.monotonic()
     machine, named, results = measure.machine(options.directory), versions(), report.Results()
     for turn in range(options.rounds):
-        first = turn % len(sides.SIDES)
-        for side in (*sides.SIDES[first:], *sides.SIDES[:first]):
+        compared = (*sides.SIDES, *sides.FLOORS)
+        first = turn % len(compared)
+        for side in (*compared[first:], *compared[:first]):
             note(f"round {turn + 1} of {options.rounds}: {side.title}")
             measure_side(side, options, turn, results)
     seconds = time.monotonic() - begin

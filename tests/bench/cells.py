@@ -3,6 +3,7 @@
 import dataclasses
 
 import clients
+import sides
 
 KIB = 1024
 SECTIONS = ("produce", "consume", "latency", "start")
@@ -46,6 +47,7 @@ class Produce:
     batch_kib: int
 
     section = "produce"
+    measured_on = (*sides.SIDES, *sides.FLOORS)
 
     def labels(self):
         return self.client, bytes_text(self.record_bytes), f"acks={self.acks}", f"{self.batch_kib} KiB"
@@ -76,6 +78,11 @@ class Consume:
 
     section = "consume"
 
+    @property
+    def measured_on(self):
+        """The Java tool reads in a group, and a floor knows none."""
+        return sides.SIDES if self.client == JAVA else (*sides.SIDES, *sides.FLOORS)
+
     def labels(self):
         return self.client, bytes_text(self.record_bytes)
 
@@ -97,6 +104,7 @@ class Latency:
 
     section = "latency"
     acks = "all"
+    measured_on = sides.SIDES
 
     def labels(self):
         return f"{self.rate:,}/s".replace(",", " "), f"linger {self.linger_ms} ms"

@@ -87,6 +87,18 @@ class Figures(unittest.TestCase):
         self.assertEqual(KAFKA_FSYNC, report.counterpart(cells.LATENCY[0], FSYNC))
         self.assertEqual(KAFKA, report.counterpart(cells.CONSUME[0], FSYNC))
 
+    def test_ours_is_set_against_the_floor_that_waits_for_the_disk_as_it_does(self):
+        results = produced(1.0, 4.0)
+        for cell in cells.PRODUCE:
+            results.samples[cell, sides.FLOOR_FSYNC.key] = [throughput(0.5)]
+            results.samples[cell, sides.FLOOR.key] = [throughput(0.8)]
+        texts = {row: line for row, line in zip(cells.PRODUCE, report.throughput_table(results, cells.PRODUCE)[2:])}
+        for cell, line in texts.items():
+            durable, memory = ("2.00×" if cell.acks == "all" else "1.25×"), "1.25×"
+            self.assertEqual([durable, memory], line.split()[-2:], cell)
+        self.assertNotIn(sides.FLOOR, cells.Consume(cells.JAVA, 100).measured_on)
+        self.assertIn(sides.FLOOR, cells.Consume(cells.LIBRDKAFKA, 100).measured_on)
+
     def test_a_sender_that_fell_behind_is_told(self):
         results, cell = report.Results(), cells.LATENCY[0]
         results.add(cell, KAFKA, {"sent_per_second": cell.rate * 0.9})

@@ -36,11 +36,11 @@ class Results:
             return None
         return statistics.median(values)
 
-    def ratio(self, cell, side, metric, kafka=None):
-        """Ours to Kafka's: to the side named, else to the one that promises the same in that cell."""
-        kafka = kafka or counterpart(cell, side)
-        ours, kafkas = self.median(cell, side, metric), self.median(cell, kafka, metric)
-        return None if ours is None or not kafkas else ours / kafkas
+    def ratio(self, cell, side, metric, other=None):
+        """Ours to another's: to the side named, else to the Kafka that promises the same in that cell."""
+        other = other or counterpart(cell, side)
+        ours, others = self.median(cell, side, metric), self.median(cell, other, metric)
+        return None if ours is None or not others else ours / others
 
     def text(self, cell, side, metric):
         value = self.median(cell, side, metric)
@@ -59,6 +59,11 @@ class Results:
             if isinstance(cell, cells.Latency)
             and any(sample["sent_per_second"] < cell.rate * RATE_KEPT_MIN for sample in samples)
         ]
+
+
+def floor_of(cell, side):
+    """The floor that waits for a sync where this side of ours does."""
+    return sides.FLOOR_FSYNC if counterpart(cell, side) == sides.KAFKA_FSYNC else sides.FLOOR
 
 
 def counterpart(cell, side):
@@ -123,12 +128,19 @@ def table(label_count, groups, rows):
 
 def throughput_table(results, rows):
     metrics = ("mib_per_second", "cpu_seconds_per_gib", "cpu_seconds_per_million")
-    groups = [*side_groups(["MiB/s", "s/GiB", "s/M"]), ratio_group("CPU to Kafka's"), Group("to page cache", ["fsync"])]
+    groups = [
+        *side_groups(["MiB/s", "s/GiB", "s/M"]), ratio_group("CPU to Kafka's"), Group("to page cache", ["fsync"]),
+        Group("floor, s/GiB", [side.key for side in OURS]), ratio_group("CPU to the floor's"),
+    ]  # fmt: skip
     lines = []
     for row in rows:
         figures = [results.text(row, side, metric) for side in sides.SIDES for metric in metrics]
         ratios = [ratio_text(results.ratio(row, side, "cpu_seconds_per_million")) for side in OURS]
         ratios.append(ratio_text(results.ratio(row, sides.FSYNC, "cpu_seconds_per_million", sides.KAFKA)))
+        floors = [floor_of(row, side) for side in OURS]
+        ratios += [results.text(row, floor, "cpu_seconds_per_gib") for floor in floors]
+        for side, floor in zip(OURS, floors):
+            ratios.append(ratio_text(results.ratio(row, side, "cpu_seconds_per_million", floor)))
         lines.append([*row.labels(), *figures, *ratios])
     return table(len(rows[0].labels()), groups, lines)
 

@@ -28,18 +28,23 @@ class Side:
     key: str
     title: str
     settings: tuple = ()
-    is_kafka: bool = False
+    kind: str = "millstream"
 
     @property
     def ours(self):
-        return not self.is_kafka
+        return self.kind == "millstream"
 
 
 FSYNC = Side("fsync", "Millstream, fsync")
 REPLICATED = Side("replicated", "Millstream, replicated", (("millstream.acks.durability", "replicated"),))
-KAFKA_FSYNC = Side("kafka-fsync", "Kafka, fsync", (("log.flush.interval.messages", "1"),), is_kafka=True)
-KAFKA = Side("kafka", "Kafka, page cache", is_kafka=True)
+KAFKA_FSYNC = Side("kafka-fsync", "Kafka, fsync", (("log.flush.interval.messages", "1"),), kind="kafka")
+KAFKA = Side("kafka", "Kafka, page cache", kind="kafka")
 SIDES = (FSYNC, REPLICATED, KAFKA_FSYNC, KAFKA)
+# No brokers: floor/floor.rs receives and writes, reads and sends, and does nothing else.
+FLOOR_FSYNC = Side("floor-fsync", "floor, fsync", (("mode", "fsync"),), kind="floor")
+FLOOR = Side("floor", "floor", (("mode", "none"),), kind="floor")
+FLOORS = (FLOOR_FSYNC, FLOOR)
+FLOOR_PROGRAM = harness.TESTS / ".cache" / "floor"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,9 +84,32 @@ class TimedKafka(harness.Kafka):
         return not os.path.exists(f"/proc/{self.process_id()}")
 
 
+class Floor(harness.Millstream):
+    """Has no HTTP door, no settings but its mode, and no topics to create; ends by its process id."""
+
+    name = "floor"
+
+    def __init__(self, directory):
+        super().__init__(directory)
+        self.http = None
+
+    def command(self):
+        return [str(FLOOR_PROGRAM), str(self.port), str(self.log_directory), self.settings["mode"]]
+
+    def stop(self):
+        self.kill()
+
+
+def build_floor():
+    """By rustc alone, as it has no dependencies; some seconds."""
+    source = pathlib.Path(__file__).resolve().parent / "floor" / "floor.rs"
+    command = ["rustc", "--edition", "2024", "-C", "opt-level=3", "-o", FLOOR_PROGRAM, source]
+    subprocess.run(command, check=True, cwd=harness.ROOT)
+
+
 def start(side, directory):
-    """A running server of that side, with `ready`."""
-    kind = TimedMillstream if side.ours else TimedKafka
+    """A running server of that side, with `ready` where it is a broker."""
+    kind = {"millstream": TimedMillstream, "kafka": TimedKafka, "floor": Floor}[side.kind]
     server = kind(directory)
     server.settings = {**SETTINGS, **dict(side.settings)}
     try:

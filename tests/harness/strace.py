@@ -1,4 +1,4 @@
-"""Watches a process's system calls: which began when, ended when, on which file or connection."""
+"""Watches a process's system calls: which began when, ended when, on which file or connection; or kills it at one."""
 
 import dataclasses
 import re
@@ -23,14 +23,12 @@ class Call:
     result: int
 
 
-class Strace:
-    """Attaches to a process and all its threads; `stop` gives the calls that have ended, in the order of their ends."""
+class Attached:
+    """strace with these options on a process and all its threads."""
 
-    def __init__(self, process_id, output):
-        self.output = output
+    def __init__(self, process_id, options):
         self._strace = subprocess.Popen(
-            ["strace", "-f", "-ttt", "-T", "-yy", "-s", "0", "-e", f"trace={CALLS}", "-o", output, "-p", str(process_id)],
-            stderr=subprocess.PIPE, text=True,
+            ["strace", "-f", *options, "-p", str(process_id)], stderr=subprocess.PIPE, text=True
         )
         line = self._strace.stderr.readline()
         if not ATTACH.search(line):
@@ -38,8 +36,28 @@ class Strace:
             raise RuntimeError(f"strace: {line.strip()}")
 
     def stop(self):
+        """Also if the process has ended."""
         self._strace.send_signal(signal.SIGINT)
         self._strace.communicate()
+
+
+def kill_at(calls, number):
+    """Options that let the process be killed where one of its threads makes its `number`-th call of `calls`, before the
+    call has done anything.
+    """
+    return ["-o", "/dev/null", "-e", f"trace={calls}", "-e", f"inject={calls}:signal=SIGKILL:when={number}"]
+
+
+class Strace:
+    """Attaches to a process and all its threads; `stop` gives the calls that have ended, in the order of their ends."""
+
+    def __init__(self, process_id, output):
+        self.output = output
+        options = ["-ttt", "-T", "-yy", "-s", "0", "-e", f"trace={CALLS}", "-o", output]
+        self._attached = Attached(process_id, options)
+
+    def stop(self):
+        self._attached.stop()
         with open(self.output, encoding="utf-8", errors="replace") as file:
             return parse(file)
 

@@ -1,14 +1,26 @@
-"""A produce client of a few lines, for tests that must know its connection and the bytes of its batches.
+"""A client of a few lines, for tests that must know its connection and the bytes of its batches.
 
-One batch of one record, written by hand as KIP-98 lays it out, in Produce version 3.
+Batches are written and read by hand as KIP-98 lays them out, uncompressed; requests are in the oldest versions that
+Apache Kafka 4 takes.
 """
 
+import dataclasses
 import socket
 import struct
 import time
 
-PRODUCE = 0
-VERSION = 3
+# Key of the API and its version.
+PRODUCE = (0, 3)
+FETCH = (1, 4)
+LIST_OFFSETS = (2, 1)
+CREATE_TOPICS = (19, 2)
+DELETE_TOPICS = (20, 1)
+DELETE_RECORDS = (21, 0)
+INIT_PRODUCER_ID = (22, 0)
+EARLIEST = -2
+LATEST = -1
+FETCH_BYTES = 1 << 20
+ADMIN_TIMEOUT_MS = 30000
 CRC32C_POLYNOMIAL = 0x82F63B78
 
 
@@ -43,13 +55,93 @@ def varint(number):
 
 def batch(value, key=None):
     """A batch that holds one record without headers."""
-    written_key = varint(-1) if key is None else varint(len(key)) + key
-    body = b"\0" + varint(0) + varint(0) + written_key + varint(len(value)) + value + varint(0)
-    record = varint(len(body)) + body
+    return batch_of([(key, value)])
+
+
+def batch_of(records, producer=(-1, -1, -1)):
+    """A batch of records (key, value); the producer's id, epoch and first sequence make it idempotent."""
+    body = b"".join(_record(number, key, value) for number, (key, value) in enumerate(records))
     now = int(time.time() * 1000)
-    checked = struct.pack(">hiqqqhii", 0, 0, now, now, -1, -1, -1, 1) + record
+    checked = struct.pack(">hiqqqhii", 0, len(records) - 1, now, now, *producer, len(records)) + body
     after_length = struct.pack(">ibI", -1, 2, crc32c(checked)) + checked
     return struct.pack(">qi", 0, len(after_length)) + after_length
+
+
+def _record(number, key, value):
+    length_and_key = varint(-1) if key is None else varint(len(key)) + key
+    body = b"\0" + varint(0) + varint(number) + length_and_key + varint(len(value)) + value + varint(0)
+    return varint(len(body)) + body
+
+
+@dataclasses.dataclass
+class Batch:
+    base_offset: int
+    last_offset: int
+    size_bytes: int
+    # (offset, key, value)
+    records: list
+
+
+def batches(data):
+    """The whole batches in `data`; one whose checksum is wrong is a ValueError, one that is not whole is left out."""
+    while len(data) >= 12:
+        base_offset, length = struct.unpack(">qi", data[:12])
+        size = 12 + length
+        if len(data) < size:
+            return
+        magic, crc = struct.unpack(">bI", data[16:21])
+        if magic != 2 or crc != crc32c(data[21:size]):
+            raise ValueError(f"the batch at offset {base_offset} is damaged")
+        last_offset = base_offset + struct.unpack(">i", data[23:27])[0]
+        count = struct.unpack(">i", data[57:61])[0]
+        yield Batch(base_offset, last_offset, size, list(_records(data[61:size], base_offset, count)))
+        data = data[size:]
+
+
+def _records(data, base_offset, count):
+    at = 0
+
+    def number():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = data[at]
+            at += 1
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value >> 1 ^ -(value & 1)
+
+    def sized():
+        nonlocal at
+        size = number()
+        if size < 0:
+            return None
+        at += size
+        return data[at - size : at]
+
+    for _ in range(count):
+        size = number()
+        end = at + size
+        at += 1
+        number()
+        offset = base_offset + number()
+        key, value = sized(), sized()
+        yield offset, key, value
+        at = end
+
+
+class Refused(RuntimeError):
+    """An answer with an error code."""
+
+    def __init__(self, what, code):
+        super().__init__(f"{what} failed with error code {code}")
+        self.code = code
+
+
+def _answered(what, code):
+    if code != 0:
+        raise Refused(what, code)
 
 
 def _text(text):
@@ -72,20 +164,71 @@ class Connection:
         return self.receive(topic)
 
     def send(self, topic, partition, records, acks=-1):
-        self._correlation_id += 1
-        head = struct.pack(">hhi", PRODUCE, VERSION, self._correlation_id) + _text("wire")
         body = struct.pack(">hhii", -1, acks, 30000, 1) + _text(topic)
         body += struct.pack(">iii", 1, partition, len(records)) + records
-        self._socket.sendall(struct.pack(">i", len(head) + len(body)) + head + body)
+        self._send(PRODUCE, body)
 
     def receive(self, topic):
         """The base offset of the oldest batch that is not answered yet."""
         answer = self._read(struct.unpack(">i", self._read(4))[0])
         after_topic = 4 + 4 + 2 + len(topic)
         _, _, error, base_offset = struct.unpack(">iihq", answer[after_topic : after_topic + 18])
-        if error != 0:
-            raise RuntimeError(f"produce failed with error code {error}")
+        _answered("produce", error)
         return base_offset
+
+    def producer_id(self):
+        """A new producer id, of epoch 0."""
+        answer = self._ask(INIT_PRODUCER_ID, struct.pack(">hi", -1, ADMIN_TIMEOUT_MS))
+        error, producer_id = struct.unpack(">hq", answer[4:14])
+        _answered("init producer id", error)
+        return producer_id
+
+    def fetch(self, topic, partition, offset):
+        """The bytes from the batch on that holds `offset`; none at the high watermark."""
+        body = struct.pack(">iiiibi", -1, 0, 0, FETCH_BYTES, 0, 1) + _text(topic)
+        body += struct.pack(">iiqi", 1, partition, offset, FETCH_BYTES)
+        answer = self._ask(FETCH, body)
+        at = 4 + 4 + 2 + len(topic) + 4
+        _, error, _, _, aborted = struct.unpack(">ihqqi", answer[at : at + 26])
+        _answered("fetch", error)
+        at += 26 + 16 * max(aborted, 0)
+        size = struct.unpack(">i", answer[at : at + 4])[0]
+        return answer[at + 4 : at + 4 + size]
+
+    def offset(self, topic, partition, when):
+        """The log's start (EARLIEST) or its high watermark (LATEST)."""
+        body = struct.pack(">ii", -1, 1) + _text(topic) + struct.pack(">iiq", 1, partition, when)
+        error, _, offset = struct.unpack(">hqq", self._ask(LIST_OFFSETS, body)[-18:])
+        _answered("list offsets", error)
+        return offset
+
+    def create_topic(self, topic, partitions, configs=None):
+        """Of one replica a partition."""
+        body = struct.pack(">i", 1) + _text(topic) + struct.pack(">ihii", partitions, 1, 0, len(configs or {}))
+        for name, value in (configs or {}).items():
+            body += _text(name) + _text(value)
+        answer = self._ask(CREATE_TOPICS, body + struct.pack(">ib", ADMIN_TIMEOUT_MS, 0))
+        at = 4 + 4 + 2 + len(topic)
+        _answered(f"create topic {topic}", struct.unpack(">h", answer[at : at + 2])[0])
+
+    def delete_topic(self, topic):
+        body = struct.pack(">i", 1) + _text(topic) + struct.pack(">i", ADMIN_TIMEOUT_MS)
+        _answered(f"delete topic {topic}", struct.unpack(">h", self._ask(DELETE_TOPICS, body)[-2:])[0])
+
+    def delete_records(self, topic, partition, offset):
+        """Everything below `offset`."""
+        body = struct.pack(">i", 1) + _text(topic) + struct.pack(">iiqi", 1, partition, offset, ADMIN_TIMEOUT_MS)
+        _answered("delete records", struct.unpack(">h", self._ask(DELETE_RECORDS, body)[-2:])[0])
+
+    def _send(self, api, body):
+        self._correlation_id += 1
+        head = struct.pack(">hhi", *api, self._correlation_id) + _text("wire")
+        self._socket.sendall(struct.pack(">i", len(head) + len(body)) + head + body)
+
+    def _ask(self, api, body):
+        """The answer without its correlation id. No produce may be under way."""
+        self._send(api, body)
+        return self._read(struct.unpack(">i", self._read(4))[0])[4:]
 
     def _read(self, size):
         data = b""

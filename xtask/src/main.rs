@@ -10,6 +10,7 @@ mod openapi;
 mod plugins;
 mod root;
 mod schemas;
+mod soak;
 mod tidy;
 mod window_cases;
 
@@ -55,6 +56,11 @@ const VERBS: &[Verb] = &[
         "schemas",
         "write the notation of the protocol's messages anew from Kafka's jars: `schemas [--jars DIR]`",
         schemas::run,
+    ),
+    (
+        "soak",
+        "run storage's simulations over many seeds: `soak log [--seeds 20000] [--from S]`",
+        soak::run,
     ),
     (
         "tidy",

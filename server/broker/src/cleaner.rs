@@ -2,36 +2,38 @@
 //!
 //! - A partition's lock is held to choose and to swap a segment in, never while one is written.
 //! - All threads share `log.cleaner.io.max.bytes.per.second`, and the key maps share `log.cleaner.dedupe.buffer.size`.
-//! - A partition that cannot be cleaned is left alone until the node starts anew; that is told once.
+//! - A partition that cannot be cleaned is left alone until the node starts anew; that is told once, and shown with its
+//!   progress. What is kept of a partition lies with the partition.
 //! - Threads end before the logs are closed. `log.cleaner.enable=false` keeps them from starting.
 
 mod budget;
+mod standing;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use model::{PartitionIndex, TopicId};
+use model::{Offset, PartitionIndex, TopicName};
 use storage::RealDisk;
-use storage::compaction::{Backlog, CleanError, CleanedSegment, Cleaning, CleaningLimits, SwapError, Tally};
+use storage::compaction::{Backlog, CleanError, CleanedSegment, Cleaning, CleaningLimits, SwapError, Tally, View};
 use tracing::{debug, error, info, warn};
 
 use crate::errors::describe;
 use crate::node::Broker;
 use crate::partitions::Partition;
 use budget::Budget;
+pub(crate) use standing::Standing;
+pub use standing::{CompactionProgress, CompactionRound, CompactionState};
 
 /// No more threads, whatever is configured.
 const THREADS_MAX: usize = 64;
 /// Bytes between two looks at the budget and at whether to stop.
 const PACE_BYTES: usize = 256 << 10;
-
-type Key = (TopicId, PartitionIndex);
 
 /// The threads and what they share.
 #[derive(Default)]
@@ -47,10 +49,6 @@ pub(crate) struct Cleaner {
 struct State {
     stopping: bool,
     threads: Vec<JoinHandle<()>>,
-    busy: BTreeSet<Key>,
-    uncleanable: BTreeSet<Key>,
-    /// What did not work for a reason that may pass, and when to try again.
-    resting: BTreeMap<Key, Instant>,
     dirty_ratio_max: f64,
 }
 
@@ -104,19 +102,34 @@ pub(crate) fn start(broker: &Arc<Broker>) {
 }
 
 impl Cleaner {
-    pub(crate) fn figures(&self) -> CleanerFigures {
-        let state = self.lock();
+    pub(crate) fn figures(&self, broker: &Broker) -> CleanerFigures {
         let total = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        CleanerFigures {
+        let mut figures = CleanerFigures {
             rounds: total(&self.totals.rounds),
             failures: total(&self.totals.failures),
             bytes_read: total(&self.totals.bytes_read),
             bytes_written: total(&self.totals.bytes_written),
             records_removed: total(&self.totals.records_removed),
-            cleaning: state.busy.len(),
-            uncleanable: state.uncleanable.len(),
-            dirty_ratio_max: state.dirty_ratio_max,
+            cleaning: 0,
+            uncleanable: 0,
+            dirty_ratio_max: self.lock().dirty_ratio_max,
+        };
+        for partition in broker.partitions().all() {
+            let standing = partition.standing();
+            figures.cleaning += usize::from(standing.busy);
+            figures.uncleanable += usize::from(standing.uncleanable.is_some());
         }
+        figures
+    }
+
+    /// How far each partition of a topic that this node leads is compacted; those that are not compacted are left out.
+    /// May wait for the disk.
+    pub(crate) fn progress(&self, broker: &Broker, topic: &TopicName) -> BTreeMap<PartitionIndex, CompactionProgress> {
+        let partitions = broker.partitions().topic(topic);
+        let progress = partitions
+            .iter()
+            .filter_map(|partition| Some((partition.index(), progress(broker, partition)?)));
+        progress.collect()
     }
 
     /// Ends the threads, in the middle of a round if need be, and waits for that.
@@ -156,19 +169,16 @@ impl Cleaner {
     }
 
     /// The dirtiest partition that is due and that nobody has.
-    fn take(&self, broker: &Arc<Broker>) -> Option<Job> {
+    fn take(&self, broker: &Broker) -> Option<Job> {
         let now = broker.clock().now();
         let mut best: Option<Job> = None;
         let mut dirty_ratio_max = 0f64;
-        let passed_over = self.passed_over();
         for partition in broker.partitions().all() {
-            if passed_over.contains(&key(&partition)) || partition.is_offline() {
+            if partition.is_offline() || !partition.standing().is_free(Instant::now()) {
                 continue;
             }
-            let view = partition.with_replica(|replica| replica.log().compaction_view(replica.high_watermark()));
-            let Some(view) = view else { continue };
-            let cleaned_to = broker.directories().cleaned_to(&partition.place());
-            match view.backlog(cleaned_to, now) {
+            let Some(view) = view(&partition) else { continue };
+            match view.backlog(cleaned_to(broker, &partition), now) {
                 Ok(backlog) => {
                     dirty_ratio_max = dirty_ratio_max.max(backlog.dirty_ratio());
                     let is_dirtiest = best
@@ -183,31 +193,30 @@ impl Cleaner {
         }
         let mut state = self.lock();
         state.dirty_ratio_max = dirty_ratio_max;
-        // Another thread may have chosen the same meanwhile.
-        best.filter(|best| !state.stopping && state.busy.insert(key(&best.partition)))
-    }
-
-    fn passed_over(&self) -> BTreeSet<Key> {
-        let mut state = self.lock();
-        let now = Instant::now();
-        state.resting.retain(|_, until| *until > now);
-        let resting = state.resting.keys();
-        resting.chain(&state.busy).chain(&state.uncleanable).copied().collect()
+        let stopping = state.stopping;
+        drop(state);
+        best.filter(|best| {
+            let mut standing = best.partition.standing();
+            // Another thread may have chosen the same meanwhile.
+            let taken = !stopping && standing.is_free(Instant::now());
+            standing.busy |= taken;
+            taken
+        })
     }
 
     fn give_back(&self, partition: &Partition) {
-        self.lock().busy.remove(&key(partition));
+        partition.standing().busy = false;
     }
 
     fn give_up(&self, partition: &Partition, error: &(dyn std::error::Error + 'static)) {
         self.totals.failures.fetch_add(1, Ordering::Relaxed);
-        self.lock().uncleanable.insert(key(partition));
         let error = describe(error);
+        partition.standing().uncleanable = Some(error.clone());
         error!(topic = %partition.topic(), partition = %partition.index(), error, "the log cannot be cleaned and is left alone");
     }
 
-    fn rest(&self, partition: &Partition, wait: Duration) {
-        self.lock().resting.insert(key(partition), Instant::now() + wait);
+    fn rest(&self, partition: &Partition, wait: Duration, error: &(dyn std::error::Error + 'static)) {
+        partition.standing().resting = Some((Instant::now() + wait, describe(error)));
     }
 
     /// Waits, at most so long; true if the threads are to end.
@@ -222,8 +231,52 @@ impl Cleaner {
     }
 }
 
-fn key(partition: &Partition) -> Key {
-    (partition.topic_id(), partition.index())
+fn view(partition: &Arc<Partition>) -> Option<View<RealDisk>> {
+    partition.with_replica(|replica| replica.log().compaction_view(replica.high_watermark()))
+}
+
+/// Up to where a partition is clean. The checkpoint is asked once.
+fn cleaned_to(broker: &Broker, partition: &Partition) -> Option<Offset> {
+    let known = partition.standing().cleaned_to;
+    known.unwrap_or_else(|| {
+        let recorded = broker.directories().cleaned_to(&partition.place());
+        *partition.standing().cleaned_to.get_or_insert(recorded)
+    })
+}
+
+/// How far a partition is compacted; `None` if it is not to be.
+fn progress(broker: &Broker, partition: &Arc<Partition>) -> Option<CompactionProgress> {
+    let (is_compacted, is_damaged) =
+        partition.with_replica(|replica| (replica.log().options().compact, !replica.log().damage().is_empty()));
+    if !is_compacted {
+        return None;
+    }
+    let now = broker.clock().now();
+    let view = view(partition).filter(|_| !partition.is_offline());
+    let backlog = view
+        .as_ref()
+        .map(|view| view.backlog(cleaned_to(broker, partition), now));
+    let is_due = view.zip(backlog.as_ref()).is_some_and(|(view, backlog)| {
+        let backlog = backlog.as_ref().ok();
+        backlog.is_some_and(|backlog| backlog.is_due(view.options()))
+    });
+    let standing = partition.standing();
+    let state = match (&standing.uncleanable, &standing.resting, &backlog) {
+        _ if standing.busy => CompactionState::Cleaning,
+        (Some(reason), ..) => CompactionState::Uncleanable(reason.clone()),
+        (_, _, Some(Err(error))) => CompactionState::Uncleanable(describe(error)),
+        (_, _, None) if is_damaged => CompactionState::Uncleanable("records are damaged".to_owned()),
+        (_, _, None) => CompactionState::Uncleanable("the log is offline".to_owned()),
+        _ if !broker.settings().log.cleaner_enabled => CompactionState::Disabled,
+        (_, Some((_, reason)), _) => CompactionState::Failed(reason.clone()),
+        _ if is_due => CompactionState::Due,
+        _ => CompactionState::Idle,
+    };
+    Some(CompactionProgress {
+        state,
+        backlog: backlog.and_then(Result::ok),
+        last_round: standing.last_round,
+    })
 }
 
 fn threads(broker: &Broker) -> usize {
@@ -256,25 +309,37 @@ fn clean(broker: &Arc<Broker>, job: &Job) {
     let partition = &job.partition;
     let cleaner = broker.cleaner();
     let (topic, index) = (partition.topic(), partition.index());
+    let began = Instant::now();
     match round(broker, job) {
         Ok(tally) => {
             cleaner.totals.rounds.fetch_add(1, Ordering::Relaxed);
             let removed = tally.records_before.saturating_sub(tally.records_after);
             cleaner.totals.records_removed.fetch_add(removed, Ordering::Relaxed);
             let (before, after) = (tally.bytes_before, tally.bytes_after);
-            let (keys, map_bytes) = (tally.keys, tally.map_bytes);
-            info!(%topic, partition = %index, keys, map_bytes, removed, before, after, "log cleaned");
+            let (keys, map_bytes, duration) = (tally.keys, tally.map_bytes, began.elapsed());
+            let mut standing = partition.standing();
+            standing.resting = None;
+            standing.last_round = Some(CompactionRound {
+                ended: broker.clock().now(),
+                duration,
+                bytes_before: before,
+                bytes_after: after,
+                records_removed: removed,
+            });
+            drop(standing);
+            let millis = duration.as_millis();
+            info!(%topic, partition = %index, keys, map_bytes, removed, before, after, millis, "log cleaned");
         }
         // The node goes down, or the partition is gone.
         Err(RoundError::Clean(CleanError::Stopped)) => {}
         Err(RoundError::Swap(error @ SwapError::Changed)) => {
             debug!(%topic, partition = %index, %error, "log not cleaned");
-            cleaner.rest(partition, broker.settings().log.cleaner_backoff);
+            cleaner.rest(partition, broker.settings().log.cleaner_backoff, &error);
         }
         Err(error) if may_pass(&error) => {
             cleaner.totals.failures.fetch_add(1, Ordering::Relaxed);
             warn!(%topic, partition = %index, error = describe(&error), "log not cleaned: it will be tried again");
-            cleaner.rest(partition, broker.settings().log.cleaner_backoff);
+            cleaner.rest(partition, broker.settings().log.cleaner_backoff, &error);
         }
         // Deleted meanwhile, with its folder.
         Err(_) if partition.is_offline() => {}
@@ -327,6 +392,7 @@ fn round(broker: &Arc<Broker>, job: &Job) -> Result<Tally, RoundError> {
     broker
         .directories()
         .write_cleaned_to(&partition.place(), cleaning.end())?;
+    partition.standing().cleaned_to = Some(Some(cleaning.end()));
     Ok(tally)
 }
 

@@ -24,7 +24,7 @@ mod scrubber;
 mod settings;
 mod stream_tasks;
 
-pub use cleaner::CleanerFigures;
+pub use cleaner::{CleanerFigures, CompactionProgress, CompactionRound, CompactionState};
 pub use clock::Clock;
 pub use controller_client::{ControllerChannel, ControllerClient, ControllerError, ControllerFuture};
 pub use dispatch::ClientDoor;

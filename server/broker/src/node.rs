@@ -8,13 +8,13 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use metadata::config_keys::{BrokerConfigs, BrokerSettings, Configs, TopicSettings};
 use metadata::image::{BrokerRegistration, ConfigResource, ConfigResourceType, FeaturesImage, Image};
-use model::{BrokerId, ErrorCode, ProducerId, TopicName};
+use model::{BrokerId, ErrorCode, PartitionIndex, ProducerId, TopicName};
 use protocol::messages::create_topics_request::{CreatableTopic, CreatableTopicConfig, CreateTopicsRequest};
 use protocol::{Request, Response, Text};
 use tokio::sync::watch;
 use tracing::{info, warn};
 
-use crate::cleaner::{Cleaner, CleanerFigures};
+use crate::cleaner::{Cleaner, CleanerFigures, CompactionProgress};
 use crate::clock::Clock;
 use crate::controller_client::ControllerClient;
 use crate::coordinators::{Groups, OFFSETS_TOPIC};
@@ -176,7 +176,14 @@ impl Broker {
     /// What compaction has done since the node started.
     #[must_use]
     pub fn cleaner_figures(&self) -> CleanerFigures {
-        self.cleaner.figures()
+        self.cleaner.figures(self)
+    }
+
+    /// How far each partition of a topic that this node leads is compacted; those that are not compacted are left out.
+    /// May wait for the disk.
+    #[must_use]
+    pub fn compaction(&self, topic: &TopicName) -> BTreeMap<PartitionIndex, CompactionProgress> {
+        self.cleaner.progress(self, topic)
     }
 
     /// The features that this node can live with: name, least and greatest level.

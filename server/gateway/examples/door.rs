@@ -100,6 +100,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         client,
         plugins: Arc::new(NoPlugins),
         host: Arc::new(NoPlugins),
+        compaction: Arc::new(|_| std::collections::BTreeMap::new()),
         figures: Arc::new(Vec::new),
         build: Build {
             version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -8,6 +8,7 @@ use plugin::{Host, RunningPlugins};
 use tokio::sync::{Semaphore, watch};
 
 use crate::coders::Coders;
+use crate::compaction::Compaction;
 use crate::deployments::Changes;
 use crate::metrics::Metrics;
 
@@ -79,6 +80,8 @@ pub struct GatewayParts {
     pub host: Arc<dyn Host>,
     /// What other parts of the node count.
     pub figures: Figures,
+    /// How far topics are compacted.
+    pub compaction: Compaction,
     pub build: Build,
     pub readiness: watch::Receiver<Readiness>,
     pub limits: Limits,
@@ -111,6 +114,7 @@ pub(crate) struct Shared {
     /// The plugins between topics and those who read and write them here.
     pub(crate) coders: Coders,
     pub(crate) figures: Figures,
+    pub(crate) compaction: Compaction,
     pub(crate) build: Build,
     pub(crate) readiness: watch::Receiver<Readiness>,
     pub(crate) limits: Limits,
@@ -149,6 +153,7 @@ impl Shared {
             changes: Changes::default(),
             metrics: Metrics::new(&parts.build),
             figures: parts.figures,
+            compaction: parts.compaction,
             build: parts.build,
             readiness: parts.readiness,
             allowed_hosts: parts.allowed_hosts,

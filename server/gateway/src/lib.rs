@@ -8,6 +8,7 @@
 
 mod bodies;
 mod coders;
+mod compaction;
 mod cursor;
 mod decoded;
 mod deployments;
@@ -28,6 +29,7 @@ mod fake_node;
 #[cfg(test)]
 mod fake_plugins;
 
+pub use compaction::{Compaction, CompactionBacklog, CompactionRound, CompactionState, PartitionCompaction};
 pub use gateway::{Build, Figure, Figures, GatewayParts, Limits, Readiness};
 pub use openapi::{openapi, openapi_text};
 pub use server::serve;

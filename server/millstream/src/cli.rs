@@ -42,6 +42,9 @@ pub(crate) enum Verb {
     /// Look at and change configurations.
     #[command(subcommand)]
     Config(commands::config::Verb),
+    /// Look at the files of log directories, without a node; make indexes anew.
+    #[command(subcommand)]
+    Log(commands::log::Verb),
     /// Build WebAssembly plugins, deploy them, and look at what they do.
     Wasm(commands::wasm::WasmArgs),
     /// Print a script that completes this command line in a shell.

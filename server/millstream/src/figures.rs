@@ -1,9 +1,9 @@
-//! What the broker counts, as the page of metrics shows it.
+//! What the broker counts and how far it compacts, as the gateway shows it.
 
 use std::sync::Arc;
 
 use broker::Broker;
-use gateway::{Figure, Figures};
+use gateway::{Compaction, CompactionBacklog, CompactionRound, CompactionState, Figure, Figures, PartitionCompaction};
 
 /// The figures of compaction and of damage, each time as they are.
 pub(crate) fn of(broker: &Arc<Broker>) -> Figures {
@@ -79,6 +79,48 @@ pub(crate) fn of(broker: &Arc<Broker>) -> Figures {
             ),
         ]
     })
+}
+
+/// How far a topic's partitions are compacted, each time as it is.
+pub(crate) fn compaction(broker: &Arc<Broker>) -> Compaction {
+    let broker = broker.clone();
+    Arc::new(move |topic| {
+        let progress = broker.compaction(topic);
+        progress
+            .into_iter()
+            .map(|(partition, progress)| (partition, shown(progress)))
+            .collect()
+    })
+}
+
+fn shown(progress: broker::CompactionProgress) -> PartitionCompaction {
+    let (state, reason) = match progress.state {
+        broker::CompactionState::Idle => (CompactionState::Idle, None),
+        broker::CompactionState::Due => (CompactionState::Due, None),
+        broker::CompactionState::Cleaning => (CompactionState::Cleaning, None),
+        broker::CompactionState::Failed(reason) => (CompactionState::Failed, Some(reason)),
+        broker::CompactionState::Uncleanable(reason) => (CompactionState::Uncleanable, Some(reason)),
+        broker::CompactionState::Disabled => (CompactionState::Disabled, None),
+    };
+    PartitionCompaction {
+        state,
+        reason,
+        backlog: progress.backlog.map(|backlog| CompactionBacklog {
+            first_dirty: backlog.first_dirty.get(),
+            cleanable_end: backlog.end.get(),
+            clean_bytes: backlog.clean_bytes,
+            dirty_bytes: backlog.cleanable_bytes,
+            dirty_ratio: backlog.dirty_ratio(),
+            held_back_bytes: backlog.held_back_bytes,
+        }),
+        last_round: progress.last_round.map(|round| CompactionRound {
+            ended: round.ended.millis(),
+            duration_ms: u64::try_from(round.duration.as_millis()).unwrap_or(u64::MAX),
+            bytes_before: round.bytes_before,
+            bytes_after: round.bytes_after,
+            records_removed: round.records_removed,
+        }),
+    }
 }
 
 fn counter(name: &'static str, help: &'static str, value: u64) -> Figure {

@@ -29,11 +29,12 @@ const EXIT_UNREACHABLE: u8 = 3;
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let result = match cli.verb {
-        Verb::Serve(args) => serve::run(args),
-        verb => command(&cli.cluster, verb),
+        Verb::Serve(args) => serve::run(args).map(|()| ExitCode::SUCCESS),
+        Verb::Log(verb) => commands::log::run(verb),
+        verb => command(&cli.cluster, verb).map(|()| ExitCode::SUCCESS),
     };
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => fail(&error),
     }
@@ -53,7 +54,7 @@ fn command(cluster: &ClusterArgs, verb: Verb) -> anyhow::Result<()> {
             Verb::Config(verb) => commands::config::run(cluster, verb).await,
             Verb::Wasm(args) => commands::wasm::run(Duration::from_secs(cluster.timeout), args).await,
             Verb::Completions { shell } => commands::completions::run(shell),
-            Verb::Serve(_) => unreachable!("serve has a runtime of its own"),
+            Verb::Serve(_) | Verb::Log(_) => unreachable!("these ask no cluster"),
         }
     });
     // Reading from standard input cannot be interrupted; do not wait for it.
@@ -69,7 +70,7 @@ fn fail(error: &anyhow::Error) -> ExitCode {
             Some(client::Error::NoBroker { .. } | client::Error::Timeout { .. })
         ) || matches!(
             cause.downcast_ref(),
-            Some(commands::wasm::HttpError::Connect { .. } | commands::wasm::HttpError::Timeout { .. })
+            Some(commands::http::HttpError::Connect { .. } | commands::http::HttpError::Timeout { .. })
         )
     });
     ExitCode::from(if unreachable { EXIT_UNREACHABLE } else { EXIT_FAILED })

@@ -14,7 +14,7 @@ use broker::{
     RunningBroker,
 };
 use client::Client;
-use gateway::{Build, Figures, GatewayParts, Limits, Readiness};
+use gateway::{Build, GatewayParts, Limits, Readiness};
 use metadata::image::FeaturesImage;
 use network::{Dispatch, Listener};
 use quorum::{ControllerDispatch, ImageStream, Quorum};
@@ -147,8 +147,23 @@ async fn serve(config: NodeConfig) -> anyhow::Result<()> {
         },
     );
     let greeting = greeting(&bootstrap, &doors.http);
-    let figures = figures::of(broker.broker());
-    open.serve_http(doors.http, client, plugins.running(), host, figures);
+    open.serve_http(
+        doors.http,
+        GatewayParts {
+            client,
+            plugins: plugins.running(),
+            host,
+            figures: figures::of(broker.broker()),
+            compaction: figures::compaction(broker.broker()),
+            build: Build {
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                commit: COMMIT.unwrap_or("unknown").to_owned(),
+            },
+            readiness: open.readiness.subscribe(),
+            limits: Limits::default(),
+            allowed_hosts: Vec::new(),
+        },
+    );
     info!("ready");
     output::tell(&greeting);
     let mut node = Node {
@@ -214,27 +229,7 @@ impl OpenDoors {
         }
     }
 
-    fn serve_http(
-        &mut self,
-        listeners: Vec<TcpListener>,
-        client: Client,
-        plugins: Arc<dyn plugin::RunningPlugins>,
-        host: Arc<dyn plugin::Host>,
-        figures: Figures,
-    ) {
-        let parts = GatewayParts {
-            client,
-            plugins,
-            host,
-            figures,
-            build: Build {
-                version: env!("CARGO_PKG_VERSION").to_owned(),
-                commit: COMMIT.unwrap_or("unknown").to_owned(),
-            },
-            readiness: self.readiness.subscribe(),
-            limits: Limits::default(),
-            allowed_hosts: Vec::new(),
-        };
+    fn serve_http(&mut self, listeners: Vec<TcpListener>, parts: GatewayParts) {
         self.readiness.send_replace(Readiness::Ready);
         let stop = self.stop.subscribe();
         self.serving.spawn(async move {

@@ -72,6 +72,16 @@ impl MessageEnum<'_> {
             rows.iter()
                 .map(|(v, path, _)| format!("Self::{v}(_) => {path}::versions(),")),
         );
+        if !is_api {
+            out.line("/// The message as JSON, for people; as Apache Kafka's tools show it.");
+            out.line("#[must_use]");
+            out.line("pub fn to_json(&self, version: i16) -> String {");
+            self.emit_match(
+                out,
+                rows.iter()
+                    .map(|(v, ..)| format!("Self::{v}(message) => to_json(message, version),")),
+            );
+        }
         out.line("}");
         for (variant, path, _) in &rows {
             out.line(format!("impl From<{path}> for {name} {{"));

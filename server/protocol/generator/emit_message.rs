@@ -1,5 +1,6 @@
 //! One message's module: its structs, their defaults, and the code that reads and writes them.
 
+use crate::generator::emit_json::emit_json;
 use crate::generator::emit_read::emit_read;
 use crate::generator::emit_write::emit_write;
 use crate::generator::rust::{Source, default_value, identifier, type_name};
@@ -71,9 +72,17 @@ pub(crate) fn emit_message(message: &Message) -> Option<String> {
         emit_read(&mut out, &context);
         emit_write(&mut out, &context);
         out.line("}");
+        if is_of_a_log(message) {
+            emit_json(&mut out, &context);
+        }
     }
     emit_trait(&mut out, message, versions);
     Some(out.text)
+}
+
+/// Whether it is a record of a log, or within one, rather than a message of the wire.
+fn is_of_a_log(message: &Message) -> bool {
+    !["request", "response", "header"].contains(&message.kind.as_str())
 }
 
 fn emit_struct(out: &mut Source, context: &Context<'_>) {

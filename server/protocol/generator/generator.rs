@@ -3,6 +3,7 @@
 //! `notation` reads a file into a `schema`; `structs` lists the structs that a message needs; `emit_*` write the Rust.
 
 pub(crate) mod emit_enums;
+mod emit_json;
 pub(crate) mod emit_message;
 mod emit_read;
 mod emit_write;

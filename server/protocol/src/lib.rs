@@ -30,6 +30,7 @@ mod error;
 mod generated_prelude;
 pub mod header;
 pub mod internal_records;
+mod json;
 mod message;
 pub mod messages;
 mod primitives;

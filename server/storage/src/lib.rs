@@ -7,6 +7,7 @@ mod checkpoint;
 pub mod compaction;
 pub mod disk;
 mod file_names;
+pub mod inspect;
 mod leader_epochs;
 pub mod log_directory;
 mod log_reader;

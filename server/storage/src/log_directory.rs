@@ -30,9 +30,9 @@ pub use clean_shutdown::CLEAN_SHUTDOWN_FILE;
 pub use folder::{Folder, FolderKind};
 pub use meta_properties::{META_PROPERTIES, MetaProperties, MetaPropertiesError};
 
-const PARTITION_METADATA: &str = "partition.metadata";
-const LOCK_FILE: &str = ".lock";
-const SMALL_FILE_BYTES_MAX: usize = 64 << 10;
+pub(crate) const PARTITION_METADATA: &str = "partition.metadata";
+pub(crate) const LOCK_FILE: &str = ".lock";
+pub(crate) const SMALL_FILE_BYTES_MAX: usize = 64 << 10;
 
 /// Why a log directory cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -291,13 +291,8 @@ impl<D: Disk> LogDirectory<D> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        let text = String::from_utf8_lossy(&bytes);
-        let mut lines = text.lines();
-        let id = lines
-            .next()
-            .filter(|line| *line == "version: 0")
-            .and_then(|_| lines.next()?.strip_prefix("topic_id: ")?.parse().ok());
-        id.map(Some)
+        parse_partition_metadata(&bytes)
+            .map(Some)
             .ok_or_else(|| DirectoryError::PartitionMetadata(partition.to_string()))
     }
 
@@ -376,6 +371,14 @@ fn is_damaged_form(found: TopicId, expected: TopicId) -> bool {
     const DIFFERING_BYTES_MAX: usize = 2;
     let pairs = found.as_bytes().iter().zip(expected.as_bytes());
     pairs.filter(|(one, other)| one != other).count() <= DIFFERING_BYTES_MAX
+}
+
+/// The topic's id in a `partition.metadata`; `None` if it is malformed.
+pub(crate) fn parse_partition_metadata(bytes: &[u8]) -> Option<TopicId> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let mut lines = text.lines();
+    lines.next().filter(|line| *line == "version: 0")?;
+    lines.next()?.strip_prefix("topic_id: ")?.parse().ok()
 }
 
 #[cfg(test)]

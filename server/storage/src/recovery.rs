@@ -36,13 +36,13 @@ use crate::survey::{Rules, survey};
 use crate::{offset_index, time_index};
 
 use replay::{Replay, remove_snapshots_above};
-pub(crate) use replay::{load_snapshot, replay_producers, visit_headers};
+pub(crate) use replay::{load_snapshot, read_marker, replay_producers, visit_headers};
 pub(crate) use resume::reopen_segment;
 use resume::resume;
 
 /// No partition has more.
 const SEGMENTS_MAX: usize = 1_000_000;
-const CHECKPOINT_BYTES_MAX: usize = 16 << 20;
+pub(crate) const CHECKPOINT_BYTES_MAX: usize = 16 << 20;
 
 /// What is known of the log before it is opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

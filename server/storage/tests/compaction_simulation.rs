@@ -18,7 +18,7 @@ use storage::{AppendAs, Disk, LogOptions, Origin, PartitionLog, ReadRequest, Rec
 #[path = "support/seeds.rs"]
 mod seeds;
 
-use seeds::{Random, seeds};
+use seeds::{Random, each_seed};
 
 const SEEDS: u64 = 80;
 const CRASHES_PER_SEED: usize = 5;
@@ -370,12 +370,7 @@ fn run(seed: u64) -> usize {
 #[test]
 fn the_last_of_each_key_survives_every_crash_and_nothing_comes_back() {
     let mut rounds = 0;
-    for seed in seeds(SEEDS) {
-        rounds += std::panic::catch_unwind(|| run(seed)).unwrap_or_else(|panic| {
-            eprintln!("failed with STORAGE_SEED={seed}");
-            std::panic::resume_unwind(panic)
-        });
-    }
+    each_seed(SEEDS, |seed| rounds += run(seed));
     assert!(rounds > 0);
 }
 

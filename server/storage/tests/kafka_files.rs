@@ -10,6 +10,9 @@ use std::path::Path;
 use model::record_batch::{BatchHeader, Batches, DecompressionLimit};
 use model::{LeaderEpoch, Offset, Timestamp};
 use storage::disk::{OpenMode, read_small_file};
+use storage::inspect::rebuild::{Audience, RebuildOptions, Rebuilt, rebuild};
+use storage::inspect::verify::{VerifyOptions, verify};
+use storage::inspect::{Finding, Target, Watcher};
 use storage::{AppendAs, Disk, File, LogOptions, PartitionLog, ReadRequest, SimDisk, Start, Wait};
 
 const DIRECTORY: &str = "/gold-0";
@@ -150,4 +153,59 @@ fn an_index_that_kafka_preallocated_is_read() {
         let header = BatchHeader::parse(&log.reader().read(request).unwrap().bytes).unwrap();
         assert!(header.first_offset() <= Offset::new(110) && header.last_offset() >= Offset::new(110));
     }
+}
+
+#[derive(Default)]
+struct Notes {
+    findings: Vec<Finding>,
+    changed: usize,
+}
+
+impl Watcher for Notes {
+    fn found(&mut self, finding: Finding) {
+        self.findings.push(finding);
+    }
+
+    fn read(&mut self, _bytes: u64) {}
+}
+
+impl Audience for Notes {
+    fn rebuilt(&mut self, file: Rebuilt) {
+        self.changed += usize::from(file.changed);
+    }
+}
+
+#[test]
+fn kafkas_files_hold_together_and_come_back_as_it_wrote_them() {
+    let disk = disk_with_kafkas_files();
+    let directory = Path::new(DIRECTORY);
+    let target = Target::of(&disk, directory).unwrap();
+    let look = || {
+        let options = VerifyOptions {
+            records: true,
+            index_interval_bytes: 500,
+        };
+        let mut notes = Notes::default();
+        let looked = verify(&disk, &target, options, &mut notes).unwrap();
+        (looked.segments, notes.findings)
+    };
+    assert_eq!(look(), (2, Vec::new()));
+    let derived = FILES
+        .iter()
+        .filter(|(name, _)| name.ends_with("index") || name.ends_with("60.snapshot"));
+    for (name, _) in derived.clone() {
+        disk.remove_file(&directory.join(name)).unwrap();
+    }
+    assert_eq!(look().1.len(), 4);
+    let options = RebuildOptions {
+        index_interval_bytes: 500,
+    };
+    let mut notes = Notes::default();
+    rebuild(&disk, &target, options, &mut notes).unwrap();
+    assert_eq!(notes.changed, 5);
+    for (name, content) in derived {
+        let written = read_small_file(&disk, &directory.join(name), 1 << 20).unwrap();
+        assert_eq!(written, *content, "{name}");
+    }
+    assert_eq!(look(), (2, Vec::new()));
 }

@@ -563,6 +563,65 @@ export interface components {
             /** @description The release of the node that answers. */
             version: string;
         };
+        /** @description How much of a partition is dirty. */
+        CompactionBacklog: {
+            /** Format: int64 */
+            clean_bytes: number;
+            /**
+             * Format: int64
+             * @description Below this offset it can be cleaned now.
+             */
+            cleanable_end: number;
+            /**
+             * Format: int64
+             * @description The bytes of the dirty part that can be cleaned now.
+             */
+            dirty_bytes: number;
+            /**
+             * Format: double
+             * @description The dirty share of these two, from 0 to 1; above `min.cleanable.dirty.ratio` it is due.
+             */
+            dirty_ratio: number;
+            /**
+             * Format: int64
+             * @description Below this offset it is clean.
+             */
+            first_dirty: number;
+            /**
+             * Format: int64
+             * @description The bytes that cannot be cleaned yet: the active segment, what is younger than `min.compaction.lag.ms`, not
+             *     committed, or of an open transaction.
+             */
+            held_back_bytes: number;
+        };
+        /** @description A round over a partition that came to its end. */
+        CompactionRound: {
+            /**
+             * Format: int64
+             * @description What is left of them.
+             */
+            bytes_after: number;
+            /**
+             * Format: int64
+             * @description The bytes of the segments that it looked at.
+             */
+            bytes_before: number;
+            /** Format: int64 */
+            duration_ms: number;
+            /**
+             * Format: int64
+             * @description When it ended, in milliseconds since 1970.
+             */
+            ended: number;
+            /** Format: int64 */
+            records_removed: number;
+        };
+        /**
+         * @description `idle`: too little is dirty; `due`: it waits for its turn; `failed`: a round has failed and will be tried again;
+         *     `uncleanable`: it is left alone until the node starts anew; `disabled`: the node does not compact at all.
+         * @enum {string}
+         */
+        CompactionState: "idle" | "due" | "cleaning" | "failed" | "uncleanable" | "disabled";
         /** @description A key of the configuration and the value in force. */
         Config: {
             documentation?: string | null;
@@ -763,8 +822,17 @@ export interface components {
             /** @description In the value format. A JSON value is stored as its text exactly as it was sent; null is a tombstone. */
             value: unknown;
         };
+        /** @description How far a partition is compacted; only there if its topic is compacted and the node that is asked leads it. */
+        PartitionCompaction: {
+            backlog: components["schemas"]["CompactionBacklog"] | null;
+            last_round: components["schemas"]["CompactionRound"] | null;
+            /** @description Why a round failed, or why it cannot be compacted. */
+            reason?: string | null;
+            state: components["schemas"]["CompactionState"];
+        };
         /** @description A partition and where its log begins and ends. */
         PartitionDetail: {
+            compaction?: components["schemas"]["PartitionCompaction"] | null;
             /**
              * Format: int64
              * @description The offset of the next record.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use metadata::config_keys::{BrokerSettings, ServerProperties, Setting};
 use model::record_batch::{BatchBuilder, BatchOptions};
-use model::{BrokerId, LeaderEpoch, Offset, TopicName, Uuid};
+use model::{BrokerId, LeaderEpoch, Uuid};
 use protocol::{Request, Text};
 use storage::log_directory::{MetaProperties, format};
 use storage::{LogDirectory, Origin};
@@ -94,6 +94,14 @@ fn partition(broker: &Arc<Broker>, topic: &str, keys: u32, rounds: u32) -> Arc<P
     partition
 }
 
+/// Damages the first batch of the topic `bad`.
+fn spoil(root: &Path) {
+    let log = root.join("bad-0/00000000000000000000.log");
+    let mut bytes = std::fs::read(&log).unwrap();
+    bytes[70] ^= 1;
+    std::fs::write(&log, bytes).unwrap();
+}
+
 fn size(partition: &Arc<Partition>) -> u64 {
     partition.with_replica(|replica| replica.log().size_bytes())
 }
@@ -127,10 +135,7 @@ fn a_log_that_cannot_be_cleaned_is_left_alone_and_others_are_not() {
     let broker = broker(temporary.path());
     let (bad, good) = (partition(&broker, "bad", 10, 8), partition(&broker, "good", 10, 2));
     let before = (size(&bad), size(&good));
-    let log = temporary.path().join("bad-0/00000000000000000000.log");
-    let mut bytes = std::fs::read(&log).unwrap();
-    bytes[70] ^= 1;
-    std::fs::write(&log, bytes).unwrap();
+    spoil(temporary.path());
     let mut turns: Vec<String> = std::iter::from_fn(|| turn(&broker)).take(5).collect();
     turns.sort();
     assert_eq!(turns, ["bad", "good"]);
@@ -149,6 +154,66 @@ fn two_threads_do_not_take_the_same_partition() {
     assert!(broker.cleaner().take(&broker).is_none());
     broker.cleaner().give_back(&job.partition);
     assert!(broker.cleaner().take(&broker).is_some());
+}
+
+#[test]
+fn nothing_is_kept_of_a_topic_that_is_gone() {
+    let temporary = tempfile::tempdir().unwrap();
+    let broker = broker(temporary.path());
+    let bad = partition(&broker, "bad", 10, 8);
+    spoil(temporary.path());
+    assert_eq!(turn(&broker).as_deref(), Some("bad"));
+    assert_eq!(broker.cleaner_figures().uncleanable, 1);
+    broker.partitions().remove_topic(bad.topic_id());
+    bad.delete();
+    let figures = broker.cleaner_figures();
+    assert_eq!((figures.failures, figures.uncleanable), (1, 0));
+}
+
+#[test]
+fn progress_says_how_much_is_dirty_and_what_the_last_round_did() {
+    let temporary = tempfile::tempdir().unwrap();
+    let broker = broker(temporary.path());
+    let partition = partition(&broker, "a", 10, 8);
+    let size = size(&partition);
+    let progress = || broker.compaction(partition.topic()).remove(&partition.index()).unwrap();
+    let before = progress();
+    let backlog = before.backlog.unwrap();
+    assert_eq!((before.state, before.last_round), (CompactionState::Due, None));
+    assert_eq!((backlog.first_dirty, backlog.end), (Offset::ZERO, Offset::new(80)));
+    assert_eq!((backlog.cleanable_bytes, backlog.clean_bytes), (size, 0));
+    let job = broker.cleaner().take(&broker).unwrap();
+    assert_eq!(progress().state, CompactionState::Cleaning);
+    clean(&broker, &job);
+    broker.cleaner().give_back(&job.partition);
+    let after = progress();
+    let (backlog, round) = (after.backlog.unwrap(), after.last_round.unwrap());
+    assert_eq!(after.state, CompactionState::Idle);
+    assert_eq!((backlog.first_dirty, backlog.cleanable_bytes), (Offset::new(80), 0));
+    assert_eq!((round.bytes_before, round.records_removed), (size, 70));
+    assert_eq!(round.bytes_after, backlog.clean_bytes);
+}
+
+#[test]
+fn progress_says_why_a_log_cannot_be_cleaned_and_is_silent_of_what_is_not_compacted() {
+    let temporary = tempfile::tempdir().unwrap();
+    let broker = broker(temporary.path());
+    let bad = partition(&broker, "bad", 10, 8);
+    spoil(temporary.path());
+    turn(&broker);
+    let progress = broker.compaction(bad.topic()).remove(&bad.index()).unwrap();
+    let CompactionState::Uncleanable(reason) = progress.state else {
+        panic!("{:?}", progress.state)
+    };
+    assert!(reason.contains("the batch at offset 0 is damaged"), "{reason}");
+    bad.delete();
+    let progress = broker.compaction(bad.topic()).remove(&bad.index()).unwrap();
+    assert_eq!(progress.backlog, None);
+    let plain = partition(&broker, "plain", 10, 8);
+    let options = log_options(&broker.topic_settings(&BTreeMap::new()), &broker.settings(), 0.0);
+    plain.reconfigure(options);
+    assert!(broker.compaction(plain.topic()).is_empty());
+    assert!(broker.compaction(&TopicName::new("unknown").unwrap()).is_empty());
 }
 
 #[test]

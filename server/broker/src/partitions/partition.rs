@@ -23,6 +23,7 @@ use tokio::sync::{Notify, oneshot};
 use tracing::error;
 
 use super::Flusher;
+use crate::cleaner::Standing;
 use crate::errors::{Refusal, describe};
 
 /// The least time between the beginnings of two syncs of a log where producers do not wait for one another. On a disk that
@@ -97,6 +98,8 @@ pub(crate) struct Partition {
     flusher: Arc<Flusher>,
     /// Told when a sync has ended.
     sync_ended: Condvar,
+    /// What the cleaner keeps of it.
+    standing: Mutex<Standing>,
 }
 
 /// What a partition is made of.
@@ -141,6 +144,7 @@ impl Partition {
             }),
             flusher,
             sync_ended: Condvar::new(),
+            standing: Mutex::default(),
         })
     }
 
@@ -166,6 +170,11 @@ impl Partition {
     /// Everything below is on the disk for good.
     pub(crate) fn recovery_point(&self) -> Offset {
         self.reader.synced_offset()
+    }
+
+    /// What the cleaner keeps of it; its lock is held for moments only, and no other is taken under it.
+    pub(crate) fn standing(&self) -> MutexGuard<'_, Standing> {
+        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether it belongs to a topic of the brokers themselves.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use client::{Client, Options};
-use model::BrokerId;
+use model::{BrokerId, PartitionIndex, TopicName};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use crate::fake_node::{FakeNode, NODE_ID};
 use crate::fake_plugins::FakePlugins;
 use crate::format::Format;
-use crate::{Build, GatewayParts, Limits, Readiness};
+use crate::{Build, CompactionBacklog, CompactionState, GatewayParts, Limits, PartitionCompaction, Readiness};
 
 struct Door {
     node: Arc<FakeNode>,
@@ -25,6 +25,26 @@ struct Door {
     readiness: watch::Sender<Readiness>,
     stop: watch::Sender<bool>,
     serving: tokio::task::JoinHandle<std::io::Result<()>>,
+}
+
+/// The second partition of `three` is compacted.
+fn compaction_of(topic: &TopicName) -> BTreeMap<PartitionIndex, PartitionCompaction> {
+    let compaction = PartitionCompaction {
+        state: CompactionState::Uncleanable,
+        reason: Some("damaged".to_owned()),
+        backlog: Some(CompactionBacklog {
+            first_dirty: 3,
+            cleanable_end: 7,
+            clean_bytes: 10,
+            dirty_bytes: 30,
+            dirty_ratio: 0.75,
+            held_back_bytes: 5,
+        }),
+        last_round: None,
+    };
+    let is_compacted = topic.as_str() == "three";
+    let compacted = is_compacted.then_some((PartitionIndex::new(1), compaction));
+    compacted.into_iter().collect()
 }
 
 impl Door {
@@ -47,6 +67,7 @@ impl Door {
                     value: 7.0,
                 }]
             }),
+            compaction: std::sync::Arc::new(compaction_of),
             build: Build {
                 version: "1".into(),
                 commit: "c".into(),
@@ -226,6 +247,30 @@ async fn figures_of_other_parts_are_on_the_page_of_metrics() {
     for line in ["# TYPE millstream_test_total counter", "millstream_test_total 7"] {
         assert!(metrics.lines().any(|got| got == line), "{metrics}");
     }
+}
+
+#[tokio::test]
+async fn a_topic_is_described_with_its_compaction_where_there_is_one() {
+    let door = Door::open(Limits::default()).await;
+    let of = async |topic: &str| {
+        let (status, body) = door.read(topic).await;
+        assert_eq!(status, 200, "{body}");
+        let topic: serde_json::Value = serde_json::from_str(&body).unwrap();
+        let partitions = topic["partitions"].as_array().unwrap().clone();
+        let compaction = partitions.iter().map(|partition| partition.get("compaction").cloned());
+        compaction.collect::<Vec<_>>()
+    };
+    assert_eq!(of("one").await, [None]);
+    let three = of("three").await;
+    assert_eq!((&three[0], &three[2]), (&None, &None));
+    let backlog = serde_json::json!({
+        "first_dirty": 3, "cleanable_end": 7, "clean_bytes": 10, "dirty_bytes": 30, "dirty_ratio": 0.75,
+        "held_back_bytes": 5,
+    });
+    let expected = serde_json::json!({
+        "state": "uncleanable", "reason": "damaged", "backlog": backlog, "last_round": null,
+    });
+    assert_eq!(three[1], Some(expected));
 }
 
 #[tokio::test]

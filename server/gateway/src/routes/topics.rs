@@ -17,6 +17,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::configs::{Config, config_text, shown};
 use super::parameters::{Caller, NamedTopic, Parameters, topic_name};
 use crate::bodies::SmallBody;
+use crate::compaction::PartitionCompaction;
 use crate::gateway::Gateway;
 use crate::problem::{Document, Problem};
 
@@ -123,6 +124,8 @@ pub(crate) struct PartitionDetail {
     /// The offset of the next record.
     #[schema(required)]
     end: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    compaction: Option<PartitionCompaction>,
 }
 
 /// How many partitions a topic is to have.
@@ -236,10 +239,11 @@ pub(crate) async fn describe(
 ) -> Result<Json<TopicDetail>, Problem> {
     let topic = gateway.client.describe_topic(&context, &name).await?;
     let resource = ConfigResource::Topic(name.clone());
-    let (starts, ends, configs) = tokio::join!(
+    let (starts, ends, configs, mut compaction) = tokio::join!(
         bounds(&gateway.client, &context, &topic, OffsetSpec::Earliest),
         bounds(&gateway.client, &context, &topic, OffsetSpec::Latest),
         gateway.client.describe_configs(&context, &resource, None),
+        compaction(&gateway, &name),
     );
     let at = |bounds: &BTreeMap<PartitionIndex, Offset>, index| bounds.get(&index).map(|offset| offset.get());
     let partitions = topic.partitions.iter().map(|partition| PartitionDetail {
@@ -250,6 +254,7 @@ pub(crate) async fn describe(
         isr: partition.in_sync_replicas.iter().map(|id| id.get()).collect(),
         start: at(&starts, partition.index),
         end: at(&ends, partition.index),
+        compaction: compaction.remove(&partition.index),
     });
     Ok(Json(TopicDetail {
         name: name.to_string(),
@@ -258,6 +263,13 @@ pub(crate) async fn describe(
         partitions: partitions.collect(),
         configs: configs?.into_iter().map(shown).collect(),
     }))
+}
+
+/// How far the topic is compacted, asked on a thread that may wait.
+async fn compaction(gateway: &Gateway, name: &TopicName) -> BTreeMap<PartitionIndex, PartitionCompaction> {
+    let (ask, name) = (gateway.compaction.clone(), name.clone());
+    let asked = tokio::task::spawn_blocking(move || ask(&name)).await;
+    asked.unwrap_or_default()
 }
 
 /// The offsets of the partitions that have a leader; where one cannot say, its offset is left out.

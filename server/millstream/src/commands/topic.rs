@@ -1,10 +1,12 @@
 //! `topic …`: this file has the verbs that administer; writing and reading records have their own.
 
+mod compaction;
 mod consume;
 mod produce;
-mod record_format;
+pub(crate) mod record_format;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use client::admin::{ConfigChange, ConfigResource, NewTopic, OffsetSpec};
@@ -12,9 +14,11 @@ use client::{Error, Isolation, Topic};
 use model::{ErrorCode, PartitionIndex, TopicName, TopicPartition};
 use serde_json::json;
 
+use self::compaction::Compaction;
 use super::config::{alter, entry_json, entry_table, is_set, key_value, topic_name};
 use super::offset_argument::OffsetArgument;
 use crate::cli::{ClusterArgs, ConfirmArgs, OutputArgs, Session};
+use crate::commands::http::DoorArgs;
 use crate::output::{Table, print_json, print_line, tell};
 
 #[derive(Subcommand, Debug)]
@@ -28,16 +32,7 @@ pub(crate) enum Verb {
         output: OutputArgs,
     },
     Create(CreateArgs),
-    /// A topic's partitions, their offsets, and what is configured.
-    Describe {
-        #[arg(value_parser = topic_name)]
-        topic: TopicName,
-        /// Show the keys that have their defaults, too.
-        #[arg(short, long)]
-        all_configs: bool,
-        #[command(flatten)]
-        output: OutputArgs,
-    },
+    Describe(DescribeArgs),
     /// Change a topic's configuration.
     Alter {
         #[arg(value_parser = topic_name)]
@@ -89,6 +84,24 @@ pub(crate) enum Verb {
     Consume(consume::ConsumeArgs),
 }
 
+/// A topic's partitions, their offsets, and what is configured.
+#[derive(Args, Debug)]
+pub(crate) struct DescribeArgs {
+    #[arg(value_parser = topic_name)]
+    topic: TopicName,
+    /// Show the keys that have their defaults, too.
+    #[arg(short, long)]
+    all_configs: bool,
+    /// Show how far each partition is compacted, too. The HTTP door of a node is asked; it tells of the partitions that
+    /// this node leads.
+    #[arg(long)]
+    compaction: bool,
+    #[command(flatten)]
+    door: DoorArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
 /// Create topics.
 #[derive(Args, Debug)]
 pub(crate) struct CreateArgs {
@@ -116,11 +129,7 @@ pub(crate) async fn run(cluster: &ClusterArgs, verb: Verb) -> anyhow::Result<()>
     match verb {
         Verb::List { internal, output } => list(&cluster.connect().await?, internal, output).await,
         Verb::Create(args) => create(&cluster.connect().await?, args).await,
-        Verb::Describe {
-            topic,
-            all_configs,
-            output,
-        } => describe(&cluster.connect().await?, &topic, all_configs, output).await,
+        Verb::Describe(args) => describe(cluster, args).await,
         Verb::Alter {
             topic,
             set,
@@ -240,7 +249,14 @@ async fn create(session: &Session, args: CreateArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn describe(session: &Session, name: &TopicName, all: bool, output: OutputArgs) -> anyhow::Result<()> {
+async fn describe(cluster: &ClusterArgs, args: DescribeArgs) -> anyhow::Result<()> {
+    let DescribeArgs {
+        topic: ref name,
+        all_configs: all,
+        output,
+        ..
+    } = args;
+    let session = &cluster.connect().await?;
     let Session { client, context } = session;
     let topic = client.describe_topic(context, name).await?;
     let starts = offsets(session, &topic, OffsetSpec::Earliest).await;
@@ -249,12 +265,16 @@ async fn describe(session: &Session, name: &TopicName, all: bool, output: Output
         .describe_configs(context, &ConfigResource::Topic(name.clone()), None)
         .await?;
     configs.retain(|entry| all || is_set(entry));
+    let compaction = match args.compaction {
+        true => Some(Compaction::ask(args.door, Duration::from_secs(cluster.timeout), name).await?),
+        false => None,
+    };
     if output.is_json() {
         let partitions: Vec<_> = topic
             .partitions
             .iter()
             .map(|partition| {
-                json!({
+                let mut row = json!({
                     "partition": partition.index.get(),
                     "leader": partition.leader.map(|id| id.get()),
                     "leader_epoch": partition.leader_epoch.map(|epoch| epoch.get()),
@@ -263,7 +283,11 @@ async fn describe(session: &Session, name: &TopicName, all: bool, output: Output
                     "offline_replicas": ids(&partition.offline_replicas),
                     "start_offset": starts.get(&partition.index),
                     "end_offset": ends.get(&partition.index),
-                })
+                });
+                if let Some(compaction) = &compaction {
+                    row["compaction"] = compaction.of(partition.index.get());
+                }
+                row
             })
             .collect();
         print_json(&json!({
@@ -281,7 +305,7 @@ async fn describe(session: &Session, name: &TopicName, all: bool, output: Output
         print_line("")?;
         entry_table(&configs).print()?;
     }
-    Ok(())
+    compaction.map_or(Ok(()), |compaction| compaction.print())
 }
 
 type Offsets = BTreeMap<PartitionIndex, i64>;

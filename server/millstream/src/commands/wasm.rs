@@ -5,7 +5,6 @@
 
 mod build;
 mod deploy;
-mod http;
 mod logs;
 mod show;
 
@@ -13,29 +12,19 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use hyper::{Method, Uri};
+use hyper::Method;
 use plugin::deployment::ProcessorName;
 use plugin::host::Digest;
 use serde_json::json;
 
 use crate::cli::{ConfirmArgs, OutputArgs};
+use crate::commands::http::{Door, DoorArgs, Payload};
 use crate::output::{print_json, print_line, tell};
-use http::{Door, Payload, door_url};
-
-pub(crate) use http::HttpError;
 
 #[derive(Args, Debug)]
 pub(crate) struct WasmArgs {
-    /// The HTTP door of a node.
-    #[arg(
-        long,
-        global = true,
-        value_name = "URL",
-        env = "MILLSTREAM_URL",
-        default_value = "http://127.0.0.1:8080",
-        value_parser = door_url
-    )]
-    http: Uri,
+    #[command(flatten)]
+    door: DoorArgs,
     #[command(subcommand)]
     verb: Verb,
 }
@@ -149,7 +138,7 @@ impl Named {
 }
 
 pub(crate) async fn run(timeout: Duration, args: WasmArgs) -> anyhow::Result<()> {
-    let door = Door::new(args.http, timeout);
+    let door = Door::new(args.door.http, timeout);
     match args.verb {
         Verb::Build(args) => build::run(&args),
         Verb::Upload { module, output } => {

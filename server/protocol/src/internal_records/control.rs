@@ -6,6 +6,7 @@
 use bytes::Bytes;
 
 use super::prefixed::{decode_versioned, encode_versioned};
+use crate::json::to_json;
 use crate::messages::control_record_type_schema::ControlRecordTypeSchema;
 pub use crate::messages::end_txn_marker::EndTxnMarker;
 pub use crate::messages::kraft_version_record::KRaftVersionRecord;
@@ -61,6 +62,19 @@ impl ControlRecord {
             ControlRecord::SnapshotFooter(record) => bare(record, record.version),
             ControlRecord::KRaftVersion(record) => bare(record, record.version),
             ControlRecord::KRaftVoters(record) => bare(record, record.version),
+        }
+    }
+
+    /// The value as JSON, for people, as Apache Kafka's tools show it.
+    #[must_use]
+    pub fn value_json(&self) -> String {
+        match self {
+            ControlRecord::Abort(marker) | ControlRecord::Commit(marker) => to_json(marker, VERSION),
+            ControlRecord::LeaderChange(message) => to_json(message, message.version),
+            ControlRecord::SnapshotHeader(record) => to_json(record, record.version),
+            ControlRecord::SnapshotFooter(record) => to_json(record, record.version),
+            ControlRecord::KRaftVersion(record) => to_json(record, record.version),
+            ControlRecord::KRaftVoters(record) => to_json(record, record.version),
         }
     }
 

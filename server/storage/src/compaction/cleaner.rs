@@ -164,10 +164,10 @@ impl<D: Disk> Cleaning<D> {
             if count == 0 {
                 return Ok(None);
             }
-            let group = self.segments[self.done..self.done + count].to_vec();
+            let (output, count, changed) = self.write_group(count, pace)?;
+            let group = &self.segments[self.done..self.done + count];
+            let replaced: Vec<_> = group.iter().map(|(segment, _)| segment.clone()).collect();
             self.done += count;
-            let (output, changed) = self.write_group(&group, pace)?;
-            let replaced: Vec<_> = group.into_iter().map(|(segment, _)| segment).collect();
             self.tally.bytes_after += output.size;
             if !changed && replaced.len() == 1 {
                 remove_cleaned(&self.disk, &self.directory, replaced[0].base_offset)?;
@@ -178,16 +178,23 @@ impl<D: Disk> Cleaning<D> {
         }
     }
 
+    /// Writes the next segments anew, `group` of them and those behind them for as long as no record stays: a reader who is given
+    /// batches without any may take that for the end. Also gives how many they were, and whether anything has changed.
     fn write_group(
         &mut self,
-        group: &[(Arc<Segment<D::File>>, Offset)],
+        mut group: usize,
         pace: &mut Pace<'_>,
-    ) -> Result<(Output<D::File>, bool), CleanError> {
-        let base = group.first().map_or(Offset::ZERO, |(segment, _)| segment.base_offset);
+    ) -> Result<(Output<D::File>, usize, bool), CleanError> {
+        let segments = self.segments[self.done..].to_vec();
+        let base = segments
+            .first()
+            .map_or(Offset::ZERO, |(segment, _)| segment.base_offset);
         let mut output = Output::create(&self.disk, &self.directory, base, self.limits.buffer_bytes, self.now)?;
-        let last_segment = group.iter().rposition(|(segment, _)| segment.size() > 0);
-        let mut changed = false;
-        for (index, (segment, _)) in group.iter().enumerate() {
+        let (mut changed, mut index) = (false, 0);
+        let records_before = self.tally.records_after;
+        while index < group {
+            let segment = &segments[index].0;
+            let last_segment = segments[..group].iter().rposition(|(segment, _)| segment.size() > 0);
             let size = segment.size();
             let mut window = Window::new(&segment.log, size, Check::Checksums).chunk(self.limits.buffer_bytes);
             let mut position = 0;
@@ -195,10 +202,14 @@ impl<D: Disk> Cleaning<D> {
                 let batch = read_batch(&mut window, position, segment.base_offset)?;
                 let next = position + batch.bytes().len() as u64;
                 stop_or_go(pace(batch.bytes().len()))?;
+                let is_last = last_segment == Some(index) && next == size;
+                let further = (is_last && self.tally.records_after == records_before)
+                    .then(|| further(&segments, group, output.size))
+                    .flatten();
                 let circumstances = Circumstances {
                     aborted: self.transactions.is_aborted(&batch.header, pace)?,
                     bare_marker: batch.header.attributes.is_control() && self.is_bare_marker(&batch),
-                    last: last_segment == Some(index) && next == size,
+                    last: is_last && further.is_none(),
                 };
                 self.transactions.observe(&batch.header);
                 let verdict = self
@@ -220,12 +231,16 @@ impl<D: Disk> Cleaning<D> {
                         output.append(&header, &bytes, &self.options, pace)?;
                     }
                 }
+                if self.tally.records_after == records_before {
+                    group = further.unwrap_or(group);
+                }
                 position = next;
             }
             self.tally.bytes_before += size;
+            index += 1;
         }
         output.flush(pace)?;
-        Ok((output, changed))
+        Ok((output, group, changed))
     }
 
     fn is_bare_marker(&mut self, batch: &Batch<'_>) -> bool {
@@ -242,6 +257,17 @@ impl<D: Disk> Cleaning<D> {
         }
         Ok(())
     }
+}
+
+/// How many segments a group of `count` has, of which `written` bytes stay, with the next one that has anything in it;
+/// `None` if there is none, or offsets or positions would become too large.
+fn further<F: File>(segments: &[(Arc<Segment<F>>, Offset)], count: usize, written: u64) -> Option<usize> {
+    let base = segments.first()?.0.base_offset;
+    let rest = segments.get(count..)?;
+    let at = rest.iter().position(|(segment, _)| segment.size() > 0)?;
+    let (next, end) = &rest[at];
+    let is_small = written + next.size() <= i32::MAX.unsigned_abs().into();
+    (is_small && end.since(base) <= i64::from(i32::MAX)).then_some(count + at + 1)
 }
 
 /// Notes the keys of a segment from `first_dirty` on; true if the map is full.

@@ -32,6 +32,8 @@ pub struct Backlog {
     pub clean_bytes: u64,
     /// The bytes of the dirty segments below `end`.
     pub cleanable_bytes: u64,
+    /// The bytes from `end` on: the active segment, what is too young, not committed or of an open transaction.
+    pub held_back_bytes: u64,
     /// A record of the dirty part is older than `max.compaction.lag.ms`.
     pub overdue: bool,
 }
@@ -95,12 +97,17 @@ impl<D: Disk> View<D> {
             end: self.segments.first().map_or(self.log_start, |first| first.base_offset),
             clean_bytes: 0,
             cleanable_bytes: 0,
+            held_back_bytes: 0,
             overdue: false,
         };
+        let mut held_back = false;
         for (segment, end) in self.segments.iter().zip(ends) {
             let is_dirty = end > first_dirty;
-            if end > self.bound || is_dirty && self.is_young(segment, now)? {
-                break;
+            // Nothing is cleaned behind what is held back.
+            held_back = held_back || end > self.bound || is_dirty && self.is_young(segment, now)?;
+            if held_back {
+                backlog.held_back_bytes += segment.size();
+                continue;
             }
             backlog.end = end;
             if is_dirty {

@@ -5,7 +5,8 @@
 //! 2  00.log, 10.log, 20.log with their indexes, snapshots of 10 and 20  ->  .deleted
 //! 3  00.index.swap, 00.timeindex.swap, then 00.log.swap  ->  the segment; directory synced
 //! ```
-//! The exchange is decided when `.log.swap` is there, and over when it is not there any more.
+//! The exchange is decided when `.log.swap` is there, and over when it is not there any more. A `.log.swap` that is damaged
+//! is thrown away for as long as the log that it replaces is there.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -131,17 +132,29 @@ pub(crate) fn complete_swaps<D: Disk>(disk: &D, directory: &Path, entries: &[Dir
 
 fn complete<D: Disk>(disk: &D, directory: &Path, entries: &[DirectoryEntry], base: Offset) -> io::Result<()> {
     let log = Kind::Log.path(directory, base);
-    let file = disk.open(&suffixed(&log, SWAP_SUFFIX), OpenMode::Read)?;
+    let swap = suffixed(&log, SWAP_SUFFIX);
+    let file = disk.open(&swap, OpenMode::Read)?;
     let size = file.size_bytes()?;
-    let end = scan::scan(&file, 0, size, base, Check::Headers, |_, _| Ok(()))?.next_offset;
+    let mut found = scan::scan(&file, 0, size, base, Check::Checksums, |_, _| Ok(()))?;
+    if found.faulty {
+        // The first of the old logs goes first: while it is there, all of them are.
+        if entries
+            .iter()
+            .any(|entry| Kind::parse(&entry.name) == Some((Kind::Log, base)))
+        {
+            return remove_file_if_there(disk, &swap);
+        }
+        // There is nothing else: its damage is found when it is read, and what it replaces are all that its headers tell.
+        found = scan::scan(&file, 0, size, base, Check::Headers, |_, _| Ok(()))?;
+    }
+    let end = found.next_offset;
     for entry in entries {
         let Some((kind, of)) = Kind::parse(&entry.name) else {
             continue;
         };
-        let is_replaced = base < of && of < end;
-        // The old log at the base goes by the rename. Whose the indexes there are, nobody knows: they are made again.
-        let is_index = of == base && matches!(kind, Kind::OffsetIndex | Kind::TimeIndex | Kind::TransactionIndex);
-        if is_replaced || is_index {
+        // Whose the indexes at the base are, nobody knows: they are made again. Its snapshot stays good.
+        let is_replaced = base < of && of < end || of == base && kind != Kind::ProducerSnapshot;
+        if is_replaced {
             remove_file_if_there(disk, &directory.join(&entry.name))?;
         }
     }

@@ -454,6 +454,66 @@ fn what_changed_meanwhile_is_not_swapped_over() {
 }
 
 #[test]
+fn no_segment_is_left_without_records_before_one_that_has_some() {
+    // None of these fits into one with its neighbour.
+    let mut bench = Bench::new(LogOptions {
+        segment_size_bytes: 200,
+        ..options()
+    });
+    for round in 0..4 {
+        bench.write(&format!("a={round} b={round}"));
+        bench.roll();
+    }
+    bench.clean();
+    assert_eq!(bench.rows(), "6:a=3 7:b=3");
+    assert_eq!(bench.count(".log"), 2);
+    let first = bench.log.reader().read(request(Offset::ZERO)).unwrap().bytes;
+    assert!(Batch::split_first(&first).unwrap().0.header.record_count > 0);
+    bench.log = open(&bench.disk, options());
+    assert_eq!(bench.rows(), "6:a=3 7:b=3");
+}
+
+/// Two segments of which one was written anew, and the node died when that had been decided.
+fn decided(damaged: bool) -> (Bench, usize) {
+    let mut bench = Bench::new(options());
+    bench.write("a=1 b=1");
+    bench.roll();
+    bench.write("a=2 b=2");
+    bench.roll();
+    let backlog = bench.backlog();
+    let now = Timestamp::from_millis(bench.now);
+    let mut cleaning = bench.log.begin_cleaning(&backlog, bench.limits, now);
+    let pace = &mut |_| ControlFlow::Continue(());
+    cleaning.map_keys(pace).unwrap();
+    let cleaned = cleaning.clean_group(pace).unwrap().unwrap();
+    drop((cleaned, cleaning));
+    for name in bench.names().iter().filter(|name| name.ends_with(".cleaned")) {
+        let path = Path::new(DIRECTORY).join(name);
+        bench.disk.rename(&path, &path.with_extension("swap")).unwrap();
+    }
+    bench.disk.sync_directory(Path::new(DIRECTORY)).unwrap();
+    if damaged {
+        let swap = Path::new(DIRECTORY).join("00000000000000000000.log.swap");
+        assert!(bench.disk.flip_bit(&swap, 70, 1));
+    }
+    bench.log = open(&bench.disk, options());
+    let left = bench.count(".swap");
+    (bench, left)
+}
+
+#[test]
+fn an_exchange_that_was_decided_is_finished_by_the_next_start() {
+    let (bench, left) = decided(false);
+    assert_eq!((bench.rows().as_str(), left), ("2:a=2 3:b=2", 0));
+}
+
+#[test]
+fn a_damaged_swap_is_not_taken_for_what_it_should_replace() {
+    let (bench, left) = decided(true);
+    assert_eq!((bench.rows().as_str(), left), ("0:a=1 1:b=1 2:a=2 3:b=2", 0));
+}
+
+#[test]
 fn the_greatest_time_is_found_where_the_record_that_had_it_has_gone() {
     let mut bench = Bench::new(options());
     let options = BatchOptions {

@@ -174,7 +174,12 @@ pub(crate) fn visit_headers<F: File>(
     Ok(())
 }
 
-fn read_marker<F: File>(file: &F, header: &BatchHeader, position: u64) -> io::Result<Option<(ControlType, i32)>> {
+/// What the control batch at `position` of `file` says about its producer's transaction.
+pub(crate) fn read_marker<F: File>(
+    file: &F,
+    header: &BatchHeader,
+    position: u64,
+) -> io::Result<Option<(ControlType, i32)>> {
     let size = header.size_bytes();
     if !header.attributes.is_control() || size > MARKER_BATCH_BYTES_MAX {
         return Ok(None);

@@ -197,7 +197,8 @@ pub(super) fn envelope(topic: &TopicName, partition: i32, record: &Record) -> Va
     Value::Object(fields)
 }
 
-fn put_bytes(fields: &mut Map<String, Value>, name: &str, bytes: Option<&[u8]>) {
+/// Bytes as text, or under another name as base64.
+pub(crate) fn put_bytes(fields: &mut Map<String, Value>, name: &str, bytes: Option<&[u8]>) {
     match bytes.map(|bytes| std::str::from_utf8(bytes).map_err(|_| bytes)) {
         None => fields.insert(name.to_owned(), Value::Null),
         Some(Ok(text)) => fields.insert(name.to_owned(), json!(text)),

@@ -14,10 +14,10 @@ use plugin::host::{Digest, MODULE_BYTES_MAX};
 use serde_json::{Value, json};
 
 use super::Processor;
-use super::http::{Door, Payload};
 use super::show::{module_line, processors, text};
 use crate::commands::config::{key_value, topic_name};
 use crate::commands::duration::duration_argument;
+use crate::commands::http::{Door, Payload};
 use crate::output::{print_json, tell};
 
 /// Let a module run over a topic, or change how it does.

@@ -10,8 +10,8 @@ use hyper::body::Incoming;
 use serde_json::Value;
 
 use super::Processor;
-use super::http::{Door, HttpError};
 use super::show::text;
+use crate::commands::http::{Door, HttpError};
 use crate::output::{print_json, print_line, tell};
 
 /// Longest line of a stream, in bytes: well above what an entry may take.

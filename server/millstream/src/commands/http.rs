@@ -1,4 +1,4 @@
-//! A client of the HTTP door: one request a connection, an answer that is JSON or a problem document.
+//! A client of the HTTP door of a node: one request a connection, an answer that is JSON or a problem document.
 //!
 //! What an answer may take is bounded in bytes, and in time until it is there; a stream may stay open.
 
@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use bytes::Bytes;
+use clap::Args;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
@@ -20,6 +21,21 @@ const ANSWER_BYTES_MAX: usize = 64 << 20;
 /// Of a problem's errors, how many are shown.
 const ERRORS_SHOWN_MAX: usize = 5;
 const PORT_DEFAULT: u16 = 80;
+
+/// Which door.
+#[derive(Args, Debug, Clone)]
+pub(crate) struct DoorArgs {
+    /// The HTTP door of a node.
+    #[arg(
+        long,
+        global = true,
+        value_name = "URL",
+        env = "MILLSTREAM_URL",
+        default_value = "http://127.0.0.1:8080",
+        value_parser = door_url
+    )]
+    pub(crate) http: Uri,
+}
 
 /// Why a request has no answer that could be used.
 #[derive(Debug, thiserror::Error)]
@@ -156,7 +172,7 @@ async fn collect(response: Response<Incoming>) -> anyhow::Result<Bytes> {
 }
 
 /// An address of the door: plain HTTP, a host, and nothing behind it.
-pub(crate) fn door_url(text: &str) -> Result<Uri, String> {
+fn door_url(text: &str) -> Result<Uri, String> {
     let url: Uri = text.parse().map_err(|error| format!("it is no URL: {error}"))?;
     match url.scheme_str() {
         Some("http") => {}

@@ -1,0 +1,407 @@
+//! What a broker costs at the least: this one receives and writes, reads and sends, and does nothing else.
+//!
+//! `floor PORT DIRECTORY none|fsync` speaks as much of the Kafka protocol as the benchmark's producers and librdkafka's
+//! simple consumer ask for. It looks at no record: no checksum, no validation, no index, no group, no second partition.
+//! The base offset is stamped into each batch, because clients read it; a table in memory says where a batch begins.
+//!
+//! - One thread a connection. Requests that came together are answered together, after one sync for all of them where
+//!   `fsync` was asked for and the producer waits for all.
+//! - It trusts its clients and ends on anything unexpected: it is a measure, not a server.
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+const PRODUCE: i16 = 0;
+const FETCH: i16 = 1;
+const LIST_OFFSETS: i16 = 2;
+const METADATA: i16 = 3;
+const API_VERSIONS: i16 = 18;
+const INIT_PRODUCER_ID: i16 = 22;
+/// Each api with the greatest version that is spoken here: none of them is flexible.
+const VERSIONS: [(i16, i16); 6] = [
+    (PRODUCE, 3),
+    (FETCH, 4),
+    (LIST_OFFSETS, 1),
+    (METADATA, 1),
+    (API_VERSIONS, 2),
+    (INIT_PRODUCER_ID, 0),
+];
+const UNSUPPORTED_VERSION: i16 = 35;
+const READ_BYTES: usize = 1 << 20;
+const ACKS_ALL: i16 = -1;
+const EARLIEST: i64 = -2;
+
+/// Where batches begin: offset, position.
+struct Log {
+    file: Arc<File>,
+    batches: Vec<(i64, u64)>,
+    next_offset: i64,
+    size: u64,
+}
+
+struct Node {
+    port: u16,
+    directory: PathBuf,
+    sync: bool,
+    logs: Mutex<HashMap<String, Arc<Mutex<Log>>>>,
+}
+
+fn main() -> io::Result<()> {
+    let arguments: Vec<String> = std::env::args().collect();
+    let [_, port, directory, mode] = arguments.as_slice() else {
+        return Err(io::Error::other("usage: floor PORT DIRECTORY none|fsync"));
+    };
+    let port = port.parse().map_err(io::Error::other)?;
+    let listener = TcpListener::bind(("127.0.0.1", port))?;
+    let node = Arc::new(Node {
+        port,
+        directory: Path::new(directory).to_owned(),
+        sync: mode == "fsync",
+        logs: Mutex::default(),
+    });
+    for stream in listener.incoming() {
+        let (node, stream) = (node.clone(), stream?);
+        stream.set_nodelay(true)?;
+        thread::spawn(move || serve(&node, stream));
+    }
+    Ok(())
+}
+
+/// Until the client goes.
+fn serve(node: &Node, mut stream: TcpStream) -> io::Result<()> {
+    let mut buffer = vec![0; READ_BYTES];
+    let (mut begin, mut end) = (0, 0);
+    let mut answers = Answers::default();
+    let mut unsynced: Vec<Arc<File>> = Vec::new();
+    loop {
+        while let Some(size) = frame_size(&buffer[begin..end]) {
+            if end - begin < 4 + size {
+                break;
+            }
+            node.handle(&mut buffer[begin + 4..begin + 4 + size], &mut answers, &mut unsynced)?;
+            begin += 4 + size;
+        }
+        for file in unsynced.drain(..) {
+            file.sync_data()?;
+        }
+        if answers.used > 0 {
+            stream.write_all(&answers.memory[..answers.used])?;
+            answers.used = 0;
+        }
+        buffer.copy_within(begin..end, 0);
+        (begin, end) = (0, end - begin);
+        let wanted = frame_size(&buffer[..end]).map_or(0, |size| 4 + size);
+        if buffer.len() < wanted {
+            buffer.resize(wanted, 0);
+        }
+        match stream.read(&mut buffer[end..])? {
+            0 => return Ok(()),
+            received => end += received,
+        }
+    }
+}
+
+fn frame_size(bytes: &[u8]) -> Option<usize> {
+    let length = bytes.first_chunk::<4>()?;
+    Some(u32::from_be_bytes(*length) as usize)
+}
+
+impl Node {
+    /// Puts the answer behind those that wait.
+    fn handle(&self, frame: &mut [u8], answer: &mut Answers, unsynced: &mut Vec<Arc<File>>) -> io::Result<()> {
+        let mut request = Request { bytes: frame, at: 0 };
+        let (api, version, correlation) = (request.i16(), request.i16(), request.i32());
+        let start = answer.used;
+        answer.i32(0);
+        answer.i32(correlation);
+        if api == API_VERSIONS {
+            api_versions(version, answer);
+        } else {
+            request.string();
+            match api {
+                PRODUCE => self.produce(&mut request, answer, unsynced)?,
+                FETCH => self.fetch(&mut request, answer)?,
+                LIST_OFFSETS => self.list_offsets(&mut request, answer)?,
+                METADATA => self.metadata(&mut request, answer),
+                INIT_PRODUCER_ID => {
+                    answer.i32(0);
+                    answer.i16(0);
+                    answer.i64(1);
+                    answer.i16(0);
+                }
+                _ => return Err(io::Error::other(format!("api {api} is not spoken here"))),
+            }
+        }
+        let size = (answer.used - start - 4) as u32;
+        answer.memory[start..start + 4].copy_from_slice(&size.to_be_bytes());
+        Ok(())
+    }
+
+    fn log(&self, topic: &str) -> io::Result<Arc<Mutex<Log>>> {
+        let mut logs = self.logs.lock().unwrap();
+        if let Some(log) = logs.get(topic) {
+            return Ok(log.clone());
+        }
+        let directory = self.directory.join(format!("{topic}-0"));
+        std::fs::create_dir_all(&directory)?;
+        let path = directory.join("00000000000000000000.log");
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(path)?;
+        let log = Arc::new(Mutex::new(Log {
+            file: Arc::new(file),
+            batches: Vec::new(),
+            next_offset: 0,
+            size: 0,
+        }));
+        logs.insert(topic.to_owned(), log.clone());
+        Ok(log)
+    }
+
+    fn produce(
+        &self,
+        request: &mut Request<'_>,
+        answer: &mut Answers,
+        unsynced: &mut Vec<Arc<File>>,
+    ) -> io::Result<()> {
+        request.string();
+        let (acks, _timeout) = (request.i16(), request.i32());
+        let topics = request.i32();
+        answer.i32(topics);
+        for _ in 0..topics {
+            let topic = request.string();
+            let log = self.log(&topic)?;
+            answer.string(&topic);
+            let partitions = request.i32();
+            answer.i32(partitions);
+            for _ in 0..partitions {
+                let partition = request.i32();
+                let batch = request.bytes();
+                let mut log = log.lock().unwrap();
+                let base = log.append(batch)?;
+                answer.i32(partition);
+                answer.i16(0);
+                answer.i64(base);
+                answer.i64(-1);
+                if self.sync && acks == ACKS_ALL && !unsynced.iter().any(|file| Arc::ptr_eq(file, &log.file)) {
+                    unsynced.push(log.file.clone());
+                }
+            }
+        }
+        answer.i32(0);
+        Ok(())
+    }
+
+    fn fetch(&self, request: &mut Request<'_>, answer: &mut Answers) -> io::Result<()> {
+        let (_replica, wait_ms, _min, _max) = (request.i32(), request.i32(), request.i32(), request.i32());
+        let _isolation = request.i8();
+        let mut sent = 0;
+        answer.i32(0);
+        let topics = request.i32();
+        answer.i32(topics);
+        for _ in 0..topics {
+            let topic = request.string();
+            let log = self.log(&topic)?;
+            answer.string(&topic);
+            let partitions = request.i32();
+            answer.i32(partitions);
+            for _ in 0..partitions {
+                let (partition, from, bytes_max) = (request.i32(), request.i64(), request.i32());
+                let log = log.lock().unwrap();
+                let range = log.range(from, bytes_max as u64);
+                answer.i32(partition);
+                answer.i16(0);
+                answer.i64(log.next_offset);
+                answer.i64(log.next_offset);
+                answer.i32(-1);
+                answer.i32((range.end - range.start) as i32);
+                let room = answer.room((range.end - range.start) as usize);
+                log.file.read_exact_at(room, range.start)?;
+                sent += range.end - range.start;
+            }
+        }
+        if sent == 0 {
+            thread::sleep(Duration::from_millis(wait_ms as u64));
+        }
+        Ok(())
+    }
+
+    fn list_offsets(&self, request: &mut Request<'_>, answer: &mut Answers) -> io::Result<()> {
+        request.i32();
+        let topics = request.i32();
+        answer.i32(topics);
+        for _ in 0..topics {
+            let topic = request.string();
+            let end = self.log(&topic)?.lock().unwrap().next_offset;
+            answer.string(&topic);
+            let partitions = request.i32();
+            answer.i32(partitions);
+            for _ in 0..partitions {
+                answer.i32(request.i32());
+                answer.i16(0);
+                answer.i64(-1);
+                answer.i64(if request.i64() == EARLIEST { 0 } else { end });
+            }
+        }
+        Ok(())
+    }
+
+    /// Each topic that is asked for is there, with one partition.
+    fn metadata(&self, request: &mut Request<'_>, answer: &mut Answers) {
+        answer.i32(1);
+        answer.i32(1);
+        answer.string("127.0.0.1");
+        answer.i32(i32::from(self.port));
+        answer.i16(-1);
+        answer.i32(1);
+        let topics = request.i32().max(0);
+        answer.i32(topics);
+        for _ in 0..topics {
+            answer.i16(0);
+            answer.string(&request.string());
+            answer.put(&[0]);
+            answer.i32(1);
+            answer.i16(0);
+            answer.i32(0);
+            answer.i32(1);
+            for _replicas_and_isr in 0..2 {
+                answer.i32(1);
+                answer.i32(1);
+            }
+        }
+    }
+}
+
+impl Log {
+    fn append(&mut self, batch: &mut [u8]) -> io::Result<i64> {
+        let base = self.next_offset;
+        batch[..8].copy_from_slice(&base.to_be_bytes());
+        let last_offset_delta = i32::from_be_bytes(*batch[23..].first_chunk().expect("a batch has a header"));
+        self.file.write_all_at(batch, self.size)?;
+        self.batches.push((base, self.size));
+        self.next_offset += i64::from(last_offset_delta) + 1;
+        self.size += batch.len() as u64;
+        Ok(base)
+    }
+
+    /// The bytes of whole batches from the one that holds `offset` on; one at the least.
+    fn range(&self, offset: i64, bytes_max: u64) -> std::ops::Range<u64> {
+        if offset >= self.next_offset {
+            return self.size..self.size;
+        }
+        let first = self.batches.partition_point(|batch| batch.0 <= offset) - 1;
+        let start = self.batches[first].1;
+        let behind = self.batches.partition_point(|batch| batch.1 <= start + bytes_max);
+        let end = match self.batches.get(behind) {
+            None if self.size - start <= bytes_max => self.size,
+            _ if behind - 1 > first => self.batches[behind - 1].1,
+            next => next.map_or(self.size, |batch| batch.1),
+        };
+        start..end
+    }
+}
+
+fn api_versions(version: i16, answer: &mut Answers) {
+    let known = version <= 2;
+    answer.i16(if known { 0 } else { UNSUPPORTED_VERSION });
+    answer.i32(VERSIONS.len() as i32);
+    for (api, greatest) in VERSIONS {
+        answer.i16(api);
+        answer.i16(0);
+        answer.i16(greatest);
+    }
+    if known && version > 0 {
+        answer.i32(0);
+    }
+}
+
+struct Request<'a> {
+    bytes: &'a mut [u8],
+    at: usize,
+}
+
+impl Request<'_> {
+    fn take<const N: usize>(&mut self) -> [u8; N] {
+        let taken = *self.bytes[self.at..].first_chunk().expect("the frame is long enough");
+        self.at += N;
+        taken
+    }
+
+    fn i8(&mut self) -> i8 {
+        i8::from_be_bytes(self.take())
+    }
+
+    fn i16(&mut self) -> i16 {
+        i16::from_be_bytes(self.take())
+    }
+
+    fn i32(&mut self) -> i32 {
+        i32::from_be_bytes(self.take())
+    }
+
+    fn i64(&mut self) -> i64 {
+        i64::from_be_bytes(self.take())
+    }
+
+    /// Empty where there is none.
+    fn string(&mut self) -> String {
+        let length = self.i16().max(0) as usize;
+        self.at += length;
+        String::from_utf8_lossy(&self.bytes[self.at - length..self.at]).into_owned()
+    }
+
+    fn bytes(&mut self) -> &mut [u8] {
+        let length = self.i32().max(0) as usize;
+        self.at += length;
+        &mut self.bytes[self.at - length..self.at]
+    }
+}
+
+/// Answers that wait to be sent, in memory that is kept and never cleared.
+#[derive(Default)]
+struct Answers {
+    memory: Vec<u8>,
+    used: usize,
+}
+
+impl Answers {
+    fn room(&mut self, size: usize) -> &mut [u8] {
+        let end = self.used + size;
+        if self.memory.len() < end {
+            self.memory.resize(end, 0);
+        }
+        self.used = end;
+        &mut self.memory[end - size..end]
+    }
+
+    fn put(&mut self, bytes: &[u8]) {
+        self.room(bytes.len()).copy_from_slice(bytes);
+    }
+
+    fn i16(&mut self, value: i16) {
+        self.put(&value.to_be_bytes());
+    }
+
+    fn i32(&mut self, value: i32) {
+        self.put(&value.to_be_bytes());
+    }
+
+    fn i64(&mut self, value: i64) {
+        self.put(&value.to_be_bytes());
+    }
+
+    fn string(&mut self, text: &str) {
+        self.i16(text.len() as i16);
+        self.put(text.as_bytes());
+    }
+}
