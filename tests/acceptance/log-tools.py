@@ -403,9 +403,12 @@ def main():
     parser.add_argument("--only", default="", help="names of cases, separated by commas")
     parser.add_argument("--keep", action="store_true", help="leave the directories for a look")
     options = parser.parse_args()
+    names = [case.__name__ for case in CASES]
+    wanted = options.only.split(",") if options.only else names
+    if unknown := [name for name in wanted if name not in names]:
+        parser.error(f"there is no case {', '.join(unknown)}; there are {', '.join(names)}")
     directory = tempfile.mkdtemp(prefix="millstream-log-tools-")
     state = State(directory)
-    wanted = options.only.split(",") if options.only else [case.__name__ for case in CASES]
     cases = [case for case in CASES if case in ALWAYS or case.__name__ in wanted]
     passed = 0
     try:

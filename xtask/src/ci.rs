@@ -115,8 +115,8 @@ const STAGES: &[Stage] = &[
     Stage {
         name: "compaction",
         limit_seconds: 600,
-        // Without what is measured, and without Kafka's tester, which sleeps more than it works.
-        command: &["tests/acceptance/compaction.py", "--only", "same,worked"],
+        // Kafka's tester, and a log of every kind cleaned by both, take minutes: `cargo xtask accept compaction`.
+        command: &["tests/acceptance/compaction.py", "--only", "worked"],
         environment: &[],
     },
     Stage {
@@ -128,8 +128,8 @@ const STAGES: &[Stage] = &[
     Stage {
         name: "crash-sweep",
         limit_seconds: 600,
-        // A few calls of each kind; `cargo xtask accept crash-sweep` takes them all.
-        command: &["tests/acceptance/crash-sweep.py", "--quick"],
+        // A few calls of each kind while the log does most; `cargo xtask accept crash-sweep` takes them all.
+        command: &["tests/acceptance/crash-sweep.py", "--quick", "--scenario", "compaction"],
         environment: &[],
     },
     Stage {

@@ -168,6 +168,28 @@ impl Node {
         Ok(log)
     }
 
+    /// Goes through the topics of a request and their partitions, each of which `act` reads and answers.
+    fn each_partition(
+        &self,
+        request: &mut Request<'_>,
+        answer: &mut Answers,
+        mut act: impl FnMut(&mut Log, &mut Request<'_>, &mut Answers) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let topics = request.i32();
+        answer.i32(topics);
+        for _ in 0..topics {
+            let topic = request.string();
+            answer.string(&topic);
+            let log = self.log(&topic)?;
+            let partitions = request.i32();
+            answer.i32(partitions);
+            for _ in 0..partitions {
+                act(&mut log.lock().unwrap(), request, answer)?;
+            }
+        }
+        Ok(())
+    }
+
     fn produce(
         &self,
         request: &mut Request<'_>,
@@ -176,28 +198,19 @@ impl Node {
     ) -> io::Result<()> {
         request.string();
         let (acks, _timeout) = (request.i16(), request.i32());
-        let topics = request.i32();
-        answer.i32(topics);
-        for _ in 0..topics {
-            let topic = request.string();
-            let log = self.log(&topic)?;
-            answer.string(&topic);
-            let partitions = request.i32();
-            answer.i32(partitions);
-            for _ in 0..partitions {
-                let partition = request.i32();
-                let batch = request.bytes();
-                let mut log = log.lock().unwrap();
-                let base = log.append(batch)?;
-                answer.i32(partition);
-                answer.i16(0);
-                answer.i64(base);
-                answer.i64(-1);
-                if self.sync && acks == ACKS_ALL && !unsynced.iter().any(|file| Arc::ptr_eq(file, &log.file)) {
-                    unsynced.push(log.file.clone());
-                }
+        self.each_partition(request, answer, |log, request, answer| {
+            let partition = request.i32();
+            let batch = request.bytes();
+            let base = log.append(batch)?;
+            answer.i32(partition);
+            answer.i16(0);
+            answer.i64(base);
+            answer.i64(-1);
+            if self.sync && acks == ACKS_ALL && !unsynced.iter().any(|file| Arc::ptr_eq(file, &log.file)) {
+                unsynced.push(log.file.clone());
             }
-        }
+            Ok(())
+        })?;
         answer.i32(0);
         Ok(())
     }
@@ -207,29 +220,20 @@ impl Node {
         let _isolation = request.i8();
         let mut sent = 0;
         answer.i32(0);
-        let topics = request.i32();
-        answer.i32(topics);
-        for _ in 0..topics {
-            let topic = request.string();
-            let log = self.log(&topic)?;
-            answer.string(&topic);
-            let partitions = request.i32();
-            answer.i32(partitions);
-            for _ in 0..partitions {
-                let (partition, from, bytes_max) = (request.i32(), request.i64(), request.i32());
-                let log = log.lock().unwrap();
-                let range = log.range(from, bytes_max as u64);
-                answer.i32(partition);
-                answer.i16(0);
-                answer.i64(log.next_offset);
-                answer.i64(log.next_offset);
-                answer.i32(-1);
-                answer.i32((range.end - range.start) as i32);
-                let room = answer.room((range.end - range.start) as usize);
-                log.file.read_exact_at(room, range.start)?;
-                sent += range.end - range.start;
-            }
-        }
+        self.each_partition(request, answer, |log, request, answer| {
+            let (partition, from, bytes_max) = (request.i32(), request.i64(), request.i32());
+            let range = log.range(from, bytes_max as u64);
+            answer.i32(partition);
+            answer.i16(0);
+            answer.i64(log.next_offset);
+            answer.i64(log.next_offset);
+            answer.i32(-1);
+            answer.i32((range.end - range.start) as i32);
+            let room = answer.room((range.end - range.start) as usize);
+            log.file.read_exact_at(room, range.start)?;
+            sent += range.end - range.start;
+            Ok(())
+        })?;
         if sent == 0 {
             thread::sleep(Duration::from_millis(wait_ms as u64));
         }
@@ -238,22 +242,13 @@ impl Node {
 
     fn list_offsets(&self, request: &mut Request<'_>, answer: &mut Answers) -> io::Result<()> {
         request.i32();
-        let topics = request.i32();
-        answer.i32(topics);
-        for _ in 0..topics {
-            let topic = request.string();
-            let end = self.log(&topic)?.lock().unwrap().next_offset;
-            answer.string(&topic);
-            let partitions = request.i32();
-            answer.i32(partitions);
-            for _ in 0..partitions {
-                answer.i32(request.i32());
-                answer.i16(0);
-                answer.i64(-1);
-                answer.i64(if request.i64() == EARLIEST { 0 } else { end });
-            }
-        }
-        Ok(())
+        self.each_partition(request, answer, |log, request, answer| {
+            answer.i32(request.i32());
+            answer.i16(0);
+            answer.i64(-1);
+            answer.i64(if request.i64() == EARLIEST { 0 } else { log.next_offset });
+            Ok(())
+        })
     }
 
     /// Each topic that is asked for is there, with one partition.

@@ -71,6 +71,16 @@ impl Bench {
         view.backlog(self.cleaned_to, Timestamp::from_millis(self.now)).unwrap()
     }
 
+    /// What replaces the first segments, before it does.
+    fn clean_one_group(&mut self) -> CleanedSegment<SimDisk> {
+        let backlog = self.backlog();
+        let now = Timestamp::from_millis(self.now);
+        let mut cleaning = self.log.begin_cleaning(&backlog, self.limits, now);
+        let pace = &mut |_| ControlFlow::Continue(());
+        cleaning.map_keys(pace).unwrap();
+        cleaning.clean_group(pace).unwrap().unwrap()
+    }
+
     fn clean(&mut self) -> Tally {
         self.try_clean().unwrap()
     }
@@ -441,12 +451,8 @@ fn what_changed_meanwhile_is_not_swapped_over() {
     bench.write("a=1 a=2");
     bench.roll();
     bench.write("a=3");
-    let backlog = bench.backlog();
+    let cleaned = bench.clean_one_group();
     let now = Timestamp::from_millis(bench.now);
-    let mut cleaning = bench.log.begin_cleaning(&backlog, bench.limits, now);
-    let pace = &mut |_| ControlFlow::Continue(());
-    cleaning.map_keys(pace).unwrap();
-    let cleaned = cleaning.clean_group(pace).unwrap().unwrap();
     bench.log.truncate_to(Offset::new(1), now, |_| Ok(())).unwrap();
     assert!(matches!(bench.log.swap_in(cleaned), Err(SwapError::Changed)));
     assert_eq!(bench.rows(), "0:a=1");
@@ -480,13 +486,8 @@ fn decided(damaged: bool) -> (Bench, usize) {
     bench.roll();
     bench.write("a=2 b=2");
     bench.roll();
-    let backlog = bench.backlog();
-    let now = Timestamp::from_millis(bench.now);
-    let mut cleaning = bench.log.begin_cleaning(&backlog, bench.limits, now);
-    let pace = &mut |_| ControlFlow::Continue(());
-    cleaning.map_keys(pace).unwrap();
-    let cleaned = cleaning.clean_group(pace).unwrap().unwrap();
-    drop((cleaned, cleaning));
+    let cleaned = bench.clean_one_group();
+    drop(cleaned);
     for name in bench.names().iter().filter(|name| name.ends_with(".cleaned")) {
         let path = Path::new(DIRECTORY).join(name);
         bench.disk.rename(&path, &path.with_extension("swap")).unwrap();

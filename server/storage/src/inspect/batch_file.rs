@@ -9,6 +9,7 @@
 //! by a search for the next sound one.
 
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 
 use bytes::Bytes;
@@ -35,6 +36,17 @@ pub struct BatchFile<F> {
 pub enum Step {
     Batch(BatchAt),
     Unreadable(Stretch),
+}
+
+impl Step {
+    /// Where in the file it stands.
+    #[must_use]
+    pub fn bytes(&self) -> Range<u64> {
+        match self {
+            Step::Batch(batch) => batch.position..batch.end(),
+            Step::Unreadable(stretch) => stretch.from..stretch.to,
+        }
+    }
 }
 
 /// A batch and where it stands.

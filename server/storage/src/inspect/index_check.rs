@@ -12,31 +12,29 @@ use super::slots::{Slots, TRANSACTION_ENTRY_BYTES, absolute, transaction_entry};
 use crate::disk::File;
 use crate::{offset_index, time_index};
 
-/// The offset index of a segment.
-pub(super) struct OffsetIndexCheck<'f, F> {
-    slots: Slots<'f, F, { offset_index::ENTRY_BYTES }>,
-    base: Offset,
-    current: Option<(u64, offset_index::Entry)>,
-    before: Option<offset_index::Entry>,
-    pub(super) fault: Option<(u64, Fault)>,
+/// The entries of an index in their order, up to the first fault.
+struct Entries<'f, F, E, const N: usize> {
+    slots: Slots<'f, F, N>,
+    parse: fn([u8; N]) -> E,
+    /// Whether the second may follow the first.
+    ascends: fn(E, E) -> bool,
+    current: Option<(u64, E)>,
+    before: Option<E>,
+    fault: Option<(u64, Fault)>,
 }
 
-impl<'f, F: File> OffsetIndexCheck<'f, F> {
-    pub(super) fn new(file: &'f F, size: u64, base: Offset) -> io::Result<Self> {
-        let mut check = OffsetIndexCheck {
+impl<'f, F: File, E: Copy, const N: usize> Entries<'f, F, E, N> {
+    fn new(file: &'f F, size: u64, parse: fn([u8; N]) -> E, ascends: fn(E, E) -> bool) -> io::Result<Self> {
+        let mut entries = Entries {
             slots: Slots::new(file, size),
-            base,
+            parse,
+            ascends,
             current: None,
             before: None,
-            fault: size_fault(size, offset_index::ENTRY_BYTES),
+            fault: size_fault(size, N),
         };
-        check.advance()?;
-        Ok(check)
-    }
-
-    /// Whether the file has any entry.
-    pub(super) fn is_empty(&self) -> bool {
-        self.before.is_none() && self.current.is_none() && self.fault.is_none()
+        entries.advance()?;
+        Ok(entries)
     }
 
     fn advance(&mut self) -> io::Result<()> {
@@ -48,11 +46,8 @@ impl<'f, F: File> OffsetIndexCheck<'f, F> {
         let Some((number, slot)) = self.slots.next()? else {
             return Ok(());
         };
-        let entry = offset_index::Entry::from_bytes(slot);
-        let ascends = self
-            .before
-            .is_none_or(|before| before.relative_offset < entry.relative_offset && before.position < entry.position);
-        if ascends {
+        let entry = (self.parse)(slot);
+        if self.before.is_none_or(|before| (self.ascends)(before, entry)) {
             self.current = Some((number, entry));
         } else {
             self.fail(number, Fault::IndexOrder { entry: number });
@@ -62,16 +57,40 @@ impl<'f, F: File> OffsetIndexCheck<'f, F> {
 
     fn fail(&mut self, number: u64, fault: Fault) {
         self.current = None;
-        self.fault
-            .get_or_insert((number * offset_index::ENTRY_BYTES as u64, fault));
+        self.fault.get_or_insert((number * N as u64, fault));
+    }
+}
+
+/// The offset index of a segment.
+pub(super) struct OffsetIndexCheck<'f, F> {
+    entries: Entries<'f, F, offset_index::Entry, { offset_index::ENTRY_BYTES }>,
+    base: Offset,
+}
+
+impl<'f, F: File> OffsetIndexCheck<'f, F> {
+    pub(super) fn new(file: &'f F, size: u64, base: Offset) -> io::Result<Self> {
+        let entries = Entries::new(file, size, offset_index::Entry::from_bytes, |before, entry| {
+            before.relative_offset < entry.relative_offset && before.position < entry.position
+        })?;
+        Ok(OffsetIndexCheck { entries, base })
+    }
+
+    /// Whether the file has any entry.
+    pub(super) fn is_empty(&self) -> bool {
+        let entries = &self.entries;
+        entries.before.is_none() && entries.current.is_none() && entries.fault.is_none()
     }
 
     /// A batch whose header can be believed.
     pub(super) fn visit(&mut self, header: &BatchHeader, position: u64) -> io::Result<()> {
-        while let Some((number, entry)) = self.current.filter(|(_, entry)| u64::from(entry.position) <= position) {
+        while let Some((number, entry)) = self
+            .entries
+            .current
+            .filter(|(_, entry)| u64::from(entry.position) <= position)
+        {
             let offset = absolute(self.base, entry.relative_offset);
             if u64::from(entry.position) == position && offset == header.last_offset() {
-                self.advance()?;
+                self.entries.advance()?;
                 continue;
             }
             let fault = Fault::OffsetIndexEntry {
@@ -79,7 +98,7 @@ impl<'f, F: File> OffsetIndexCheck<'f, F> {
                 offset,
                 position: entry.position,
             };
-            self.fail(number, fault);
+            self.entries.fail(number, fault);
         }
         Ok(())
     }
@@ -87,80 +106,50 @@ impl<'f, F: File> OffsetIndexCheck<'f, F> {
     /// Bytes up to `position` that say nothing: entries that point there are passed over.
     pub(super) fn pass_over(&mut self, position: u64) -> io::Result<()> {
         while self
+            .entries
             .current
             .is_some_and(|(_, entry)| u64::from(entry.position) < position)
         {
-            self.advance()?;
+            self.entries.advance()?;
         }
         Ok(())
     }
 
-    /// The log is at its end.
-    pub(super) fn finish(&mut self) {
-        if let Some((number, _)) = self.current {
-            self.fail(number, Fault::IndexBeyondLog { entry: number });
+    /// The log is at its end: what is wrong, and where in the file.
+    pub(super) fn finish(mut self) -> Option<(u64, Fault)> {
+        if let Some((number, _)) = self.entries.current {
+            self.entries.fail(number, Fault::IndexBeyondLog { entry: number });
         }
+        self.entries.fault
     }
 }
 
 /// The time index of a segment.
 pub(super) struct TimeIndexCheck<'f, F> {
-    slots: Slots<'f, F, { time_index::ENTRY_BYTES }>,
+    entries: Entries<'f, F, time_index::Entry, { time_index::ENTRY_BYTES }>,
     base: Offset,
-    current: Option<(u64, time_index::Entry)>,
-    before: Option<time_index::Entry>,
     largest_timestamp: i64,
     /// After damage it is not known what the greatest timestamp was, nor where what was damaged ended.
     after_damage: bool,
-    pub(super) fault: Option<(u64, Fault)>,
 }
 
 impl<'f, F: File> TimeIndexCheck<'f, F> {
     pub(super) fn new(file: &'f F, size: u64, base: Offset) -> io::Result<Self> {
-        let mut check = TimeIndexCheck {
-            slots: Slots::new(file, size),
+        let entries = Entries::new(file, size, time_index::Entry::from_bytes, |before, entry| {
+            before.timestamp < entry.timestamp && before.relative_offset <= entry.relative_offset
+        })?;
+        Ok(TimeIndexCheck {
+            entries,
             base,
-            current: None,
-            before: None,
             largest_timestamp: -1,
             after_damage: false,
-            fault: size_fault(size, time_index::ENTRY_BYTES),
-        };
-        check.advance()?;
-        Ok(check)
-    }
-
-    fn advance(&mut self) -> io::Result<()> {
-        self.before = self.current.map(|(_, entry)| entry).or(self.before);
-        self.current = None;
-        if self.fault.is_some() {
-            return Ok(());
-        }
-        let Some((number, slot)) = self.slots.next()? else {
-            return Ok(());
-        };
-        let entry = time_index::Entry::from_bytes(slot);
-        let ascends = self
-            .before
-            .is_none_or(|before| before.timestamp < entry.timestamp && before.relative_offset <= entry.relative_offset);
-        if ascends {
-            self.current = Some((number, entry));
-        } else {
-            self.fail(number, Fault::IndexOrder { entry: number });
-        }
-        Ok(())
-    }
-
-    fn fail(&mut self, number: u64, fault: Fault) {
-        self.current = None;
-        self.fault
-            .get_or_insert((number * time_index::ENTRY_BYTES as u64, fault));
+        })
     }
 
     /// A sound batch.
     pub(super) fn visit(&mut self, header: &BatchHeader) -> io::Result<()> {
         self.largest_timestamp = self.largest_timestamp.max(header.max_timestamp);
-        while let Some((number, entry)) = self.current {
+        while let Some((number, entry)) = self.entries.current {
             let offset = absolute(self.base, entry.relative_offset);
             if offset > header.last_offset() {
                 return Ok(());
@@ -170,7 +159,7 @@ impl<'f, F: File> TimeIndexCheck<'f, F> {
                 && entry.timestamp == header.max_timestamp
                 && (self.after_damage || entry.timestamp == self.largest_timestamp);
             if agrees || (was_passed && self.after_damage) {
-                self.advance()?;
+                self.entries.advance()?;
                 continue;
             }
             let fault = Fault::TimeIndexEntry {
@@ -178,7 +167,7 @@ impl<'f, F: File> TimeIndexCheck<'f, F> {
                 offset,
                 timestamp: entry.timestamp,
             };
-            self.fail(number, fault);
+            self.entries.fail(number, fault);
         }
         Ok(())
     }
@@ -187,21 +176,23 @@ impl<'f, F: File> TimeIndexCheck<'f, F> {
         self.after_damage = true;
     }
 
-    /// The log is at its end. Of a segment that is not written to any more, the last entry is its greatest timestamp.
-    pub(super) fn finish(&mut self, is_sealed: bool) {
-        if let Some((number, _)) = self.current {
+    /// The log is at its end: what is wrong, and where in the file. Of a segment that is not written to any more, the last
+    /// entry is its greatest timestamp.
+    pub(super) fn finish(mut self, is_sealed: bool) -> Option<(u64, Fault)> {
+        if let Some((number, _)) = self.entries.current {
             if !self.after_damage {
-                self.fail(number, Fault::IndexBeyondLog { entry: number });
+                self.entries.fail(number, Fault::IndexBeyondLog { entry: number });
             }
-            return;
+            return self.entries.fault;
         }
-        let last = self.before.map_or(-1, |entry| entry.timestamp);
+        let last = self.entries.before.map_or(-1, |entry| entry.timestamp);
         // The slot of a first batch at time 0 is all zeroes.
         let is_complete = last >= self.largest_timestamp || self.largest_timestamp <= 0;
-        if is_sealed && !self.after_damage && self.fault.is_none() && !is_complete {
+        if is_sealed && !self.after_damage && self.entries.fault.is_none() && !is_complete {
             let timestamp = self.largest_timestamp;
-            self.fault = Some((0, Fault::TimeIndexIncomplete { timestamp }));
+            self.entries.fault = Some((0, Fault::TimeIndexIncomplete { timestamp }));
         }
+        self.entries.fault
     }
 }
 

@@ -7,6 +7,7 @@
 //! A crash leaves of each file the old or the new one. `.txnindex` files are left as they are: this log writes none.
 
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -180,8 +181,7 @@ impl<D: Disk> Rebuilding<'_, D> {
                     self.end = Some(batch.header.next_offset());
                     self.audience.read(batch.header.size_bytes() as u64);
                 }
-                Step::Batch(batch) => self.pass_over(batch.end() - batch.position),
-                Step::Unreadable(stretch) => self.pass_over(stretch.to - stretch.from),
+                other => self.pass_over(other.bytes()),
             }
             Ok(true)
         })?;
@@ -198,7 +198,8 @@ impl<D: Disk> Rebuilding<'_, D> {
         self.end.is_none_or(|end| batch.header.first_offset() >= end)
     }
 
-    fn pass_over(&mut self, bytes: u64) {
+    fn pass_over(&mut self, bytes: Range<u64>) {
+        let bytes = bytes.end - bytes.start;
         self.knows_producers = false;
         self.tally.bytes_unreadable += bytes;
         self.audience.read(bytes);

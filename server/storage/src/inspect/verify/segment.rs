@@ -25,6 +25,19 @@ struct Indexes<'f, F> {
     times: Option<TimeIndexCheck<'f, F>>,
 }
 
+impl<F: File> Indexes<'_, F> {
+    /// Bytes up to `position` that say nothing.
+    fn pass_over(&mut self, position: u64) -> io::Result<()> {
+        if let Some(times) = &mut self.times {
+            times.pass_over_damage();
+        }
+        match &mut self.offsets {
+            Some(offsets) => offsets.pass_over(position),
+            None => Ok(()),
+        }
+    }
+}
+
 /// Where the walk is in a segment.
 struct Place<'p> {
     path: &'p Path,
@@ -119,11 +132,8 @@ impl<D: Disk> PartitionCheck<'_, D> {
             let size = log.size_bytes();
             log.walk(from, |step| -> io::Result<bool> {
                 // What ends the last file and is not whole may be in the middle of being written.
-                let ends_file = match &step {
-                    Step::Batch(batch) => !batch.is_sound && batch.end() == size,
-                    Step::Unreadable(stretch) => stretch.to == size,
-                };
-                if ends_file && place.is_last {
+                let is_whole = matches!(&step, Step::Batch(batch) if batch.is_sound);
+                if !is_whole && step.bytes().end == size && place.is_last {
                     tail = Some(step);
                     return Ok(false);
                 }
@@ -134,10 +144,7 @@ impl<D: Disk> PartitionCheck<'_, D> {
             if !log.grow()? {
                 return self.check_tail(log, place, indexes, tail);
             }
-            from = match &tail {
-                Step::Batch(batch) => batch.position,
-                Step::Unreadable(stretch) => stretch.from,
-            };
+            from = tail.bytes().start;
         }
         // It grows faster than it is read: what was read is in order.
         Ok(())
@@ -156,21 +163,12 @@ impl<D: Disk> PartitionCheck<'_, D> {
         if was_synced {
             return self.step(log, place, indexes, tail);
         }
-        let position = match &tail {
-            Step::Batch(batch) => batch.position,
-            Step::Unreadable(stretch) => stretch.from,
-        };
+        let position = tail.bytes().start;
         let bytes = log.size_bytes() - position;
         self.expect_at_least(place.base);
         self.found_at(place.path, position, None, Fault::TornTail { bytes });
         // Entries that point into it go with it.
-        if let Some(offsets) = &mut indexes.offsets {
-            offsets.pass_over(log.size_bytes())?;
-        }
-        if let Some(times) = &mut indexes.times {
-            times.pass_over_damage();
-        }
-        Ok(())
+        indexes.pass_over(log.size_bytes())
     }
 
     fn step(
@@ -180,12 +178,9 @@ impl<D: Disk> PartitionCheck<'_, D> {
         indexes: &mut Indexes<'_, D::File>,
         step: Step,
     ) -> io::Result<()> {
-        let (from, to) = match &step {
-            Step::Batch(batch) => (batch.position, batch.end()),
-            Step::Unreadable(stretch) => (stretch.from, stretch.to),
-        };
-        self.looked.bytes += to - from;
-        self.bytes_untold += to - from;
+        let bytes = step.bytes();
+        self.looked.bytes += bytes.end - bytes.start;
+        self.bytes_untold += bytes.end - bytes.start;
         if self.bytes_untold >= TELL_BYTES {
             self.tell_read();
         }
@@ -220,13 +215,7 @@ impl<D: Disk> PartitionCheck<'_, D> {
 
     fn damaged(&mut self, indexes: &mut Indexes<'_, D::File>, to: u64) -> io::Result<()> {
         self.snapshots.stop_comparing();
-        if let Some(offsets) = &mut indexes.offsets {
-            offsets.pass_over(to)?;
-        }
-        if let Some(times) = &mut indexes.times {
-            times.pass_over_damage();
-        }
-        Ok(())
+        indexes.pass_over(to)
     }
 
     fn sound(
@@ -334,26 +323,20 @@ impl<D: Disk> PartitionCheck<'_, D> {
     }
 
     fn finish_indexes(&mut self, place: &Place<'_>, indexes: Indexes<'_, D::File>, log_bytes: u64) {
-        if let Some(mut offsets) = indexes.offsets {
+        if let Some(offsets) = indexes.offsets {
             let path = Kind::OffsetIndex.path(self.directory, place.base);
             // The first entry is of a batch behind the interval; of the active segment some entries wait in memory.
             let wants_entries = place.last_position > 2 * u64::from(self.options.index_interval_bytes)
                 && (!place.is_last || self.recorded.clean);
             if wants_entries && offsets.is_empty() {
                 self.found(path, Fault::IndexEmpty { log_bytes });
-            } else {
-                offsets.finish();
-                if let Some((position, fault)) = offsets.fault {
-                    self.found_at(&path, position, None, fault);
-                }
-            }
-        }
-        if let Some(mut times) = indexes.times {
-            times.finish(!place.is_last);
-            if let Some((position, fault)) = times.fault {
-                let path = Kind::TimeIndex.path(self.directory, place.base);
+            } else if let Some((position, fault)) = offsets.finish() {
                 self.found_at(&path, position, None, fault);
             }
+        }
+        if let Some((position, fault)) = indexes.times.and_then(|times| times.finish(!place.is_last)) {
+            let path = Kind::TimeIndex.path(self.directory, place.base);
+            self.found_at(&path, position, None, fault);
         }
     }
 
