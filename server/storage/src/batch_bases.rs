@@ -95,7 +95,10 @@ impl<F: File> BatchBases<F> {
     /// As the disk says.
     pub(crate) fn open(file: F, log_bytes: u64) -> io::Result<Option<Self>> {
         let size = file.size_bytes()?;
-        let Some(entries) = size.checked_sub(HEADER_BYTES as u64).map(|rest| rest / ENTRY_BYTES as u64) else {
+        let Some(entries) = size
+            .checked_sub(HEADER_BYTES as u64)
+            .map(|rest| rest / ENTRY_BYTES as u64)
+        else {
             return Ok(None);
         };
         let is_sized = size == HEADER_BYTES as u64 + entries * ENTRY_BYTES as u64 && entries <= ENTRIES_MAX;

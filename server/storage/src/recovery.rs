@@ -673,10 +673,16 @@ impl<D: Disk> Opening<'_, D> {
         };
         let segment = Arc::new(Segment::new(base, log, size, indexes));
         let mut active = Active::resume(segment.clone(), Timestamp::default());
-        survey(&segment.log, size, Rules::bare(base), Check::Headers, |header, position| {
-            active.note(header, position, self.options);
-            Ok(())
-        })?;
+        survey(
+            &segment.log,
+            size,
+            Rules::bare(base),
+            Check::Headers,
+            |header, position| {
+                active.note(header, position, self.options);
+                Ok(())
+            },
+        )?;
         self.recovery.indexes_rebuilt += 1;
         rewrite_index_files(self.disk, self.directory, &mut active)?;
         let [offsets, times] = active.finish_indexes(self.disk, self.directory)?;

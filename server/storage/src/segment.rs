@@ -16,7 +16,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use model::record_batch::BatchHeader;
 use model::{Offset, Timestamp};
 
-use crate::batch_bases::{BatchBases, Bases, Cursor};
+use crate::batch_bases::{Bases, BatchBases, Cursor};
 use crate::disk::{File, read_exact_at};
 use crate::scan::{Check, Window};
 use crate::survey::Hole;

@@ -309,7 +309,9 @@ impl<F: File> Walk<'_, F> {
     /// The header of the sound batch at `at` of an offset that could follow `expected`.
     fn is_batch(&mut self, at: u64, expected: Offset) -> io::Result<Option<BatchHeader>> {
         match self.window.header(at)? {
-            Some(header) if self.rules.admit(&header, expected) && self.window.is_sound(&header, at)? => Ok(Some(header)),
+            Some(header) if self.rules.admit(&header, expected) && self.window.is_sound(&header, at)? => {
+                Ok(Some(header))
+            }
             _ => Ok(None),
         }
     }

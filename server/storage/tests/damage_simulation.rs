@@ -545,6 +545,8 @@ fn goes_on(world: &mut World, directory: LogDirectory<SimDisk>, mut log: Partiti
 fn a_flipped_bit_takes_nothing_but_the_batch_that_it_hit() {
     let mut outcomes: BTreeMap<&str, usize> = BTreeMap::new();
     each_seed(SEEDS, |seed| *outcomes.entry(run(seed)).or_default() += 1);
-    let is_partial = ["STORAGE_SEED", "STORAGE_SEEDS"].iter().any(|name| std::env::var(name).is_ok());
+    let is_partial = ["STORAGE_SEED", "STORAGE_SEEDS"]
+        .iter()
+        .any(|name| std::env::var(name).is_ok());
     assert!(outcomes.len() == 3 || is_partial, "{outcomes:?}");
 }

@@ -24,7 +24,9 @@ fn written(relative: &[u32]) -> (SimDisk, SimFile, SimFile, u64) {
     for base in relative {
         let mut builder = BatchBuilder::new(BatchOptions::default());
         let key = base.to_be_bytes();
-        builder.append(Timestamp::from_millis(1), Some(&key), None, &[]).unwrap();
+        builder
+            .append(Timestamp::from_millis(1), Some(&key), None, &[])
+            .unwrap();
         let mut bytes = builder.build().unwrap().to_vec();
         bytes[..8].copy_from_slice(&(SEGMENT.get() + i64::from(*base)).to_be_bytes());
         writer.note(&BatchHeader::parse(&bytes).unwrap(), *base);
@@ -56,12 +58,10 @@ fn the_list_says_where_each_batch_begins() {
     }
     let loaded = bases.load(&log, size, SEGMENT).unwrap().unwrap();
     let next_from = |relative| loaded.next_from(SEGMENT.plus(relative)).map(|next| next.since(SEGMENT));
-    assert_eq!([next_from(0), next_from(1), next_from(2997), next_from(2998)], [
-        Some(0),
-        Some(3),
-        Some(2997),
-        None
-    ]);
+    assert_eq!(
+        [next_from(0), next_from(1), next_from(2997), next_from(2998)],
+        [Some(0), Some(3), Some(2997), None]
+    );
 }
 
 #[test]

@@ -389,7 +389,9 @@ impl<F: File> Output<F> {
             self.flush(pace)?;
         }
         let segment = &self.active.segment;
-        let relative = segment.relative(header.first_offset()).ok_or(CleanError::Damaged(header.first_offset()))?;
+        let relative = segment
+            .relative(header.first_offset())
+            .ok_or(CleanError::Damaged(header.first_offset()))?;
         self.bases.note(header, relative);
         self.active.note(header, self.size, options);
         self.size += bytes.len() as u64;
@@ -424,7 +426,10 @@ impl<F: File> Output<F> {
     fn finish<D: Disk<File = F>>(mut self, disk: &D, directory: &std::path::Path) -> io::Result<Arc<Segment<F>>> {
         let [offsets, times] = self.active.finish_indexes(disk, directory)?;
         let segment = self.active.segment;
-        let list = disk.open(&cleaned_path(Kind::Bases, directory, segment.base_offset), OpenMode::Replace)?;
+        let list = disk.open(
+            &cleaned_path(Kind::Bases, directory, segment.base_offset),
+            OpenMode::Replace,
+        )?;
         list.write_all_at(&[IoSlice::new(&self.bases.finish(segment.size()))], 0)?;
         for file in [&segment.log, &offsets, &times, &list] {
             file.sync()?;

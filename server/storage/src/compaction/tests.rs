@@ -600,7 +600,10 @@ fn a_batch_that_was_moved_within_a_gap_is_damage() {
         assert!(bench.disk.flip_bit(&path, position + 7, 0));
         let expected = (keys_but(key), refused.collect::<Vec<i64>>());
         assert_eq!(rows_and_refused(&bench.log), expected);
-        assert!(bench.log.compaction_view(bench.log.synced_offset()).is_none(), "it is left alone");
+        assert!(
+            bench.log.compaction_view(bench.log.synced_offset()).is_none(),
+            "it is left alone"
+        );
         bench.log = open(&bench.disk, options());
         assert_eq!(rows_and_refused(&bench.log), expected, "after another start");
     }
@@ -613,7 +616,11 @@ fn a_damaged_list_of_where_batches_begin_hides_nothing() {
         let mut bench = with_gaps();
         assert!(bench.disk.flip_bit(&path, byte, 2));
         for start in 0..2 {
-            assert_eq!(rows_and_refused(&bench.log), (keys_but("-"), Vec::new()), "{byte}, {start}");
+            assert_eq!(
+                rows_and_refused(&bench.log),
+                (keys_but("-"), Vec::new()),
+                "{byte}, {start}"
+            );
             bench.log = open(&bench.disk, options());
         }
     }

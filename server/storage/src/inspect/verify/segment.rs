@@ -7,7 +7,7 @@ use model::Offset;
 use model::record_batch::{Batch, BatchHeader, DecompressionLimit, RecordReader};
 
 use super::partition::PartitionCheck;
-use crate::batch_bases::{BatchBases, Bases};
+use crate::batch_bases::{Bases, BatchBases};
 use crate::disk::{Disk, File};
 use crate::file_names::Kind;
 use crate::inspect::batch_file::{BatchAt, BatchFile, ReadBatchError, Step, Stretch};
