@@ -166,7 +166,7 @@ def create(bootstrap):
     wanted = []
     for topic, _, policy in topics():
         configs = {
-            "segment.bytes": str(24 << 10),
+            "internal.segment.bytes": str(24 << 10),
             "index.interval.bytes": "512",
             "cleanup.policy": policy,
             "min.cleanable.dirty.ratio": "0.01",
