@@ -288,8 +288,10 @@ def fingerprint(directory):
 def partition_files(log_directory):
     """Every file of every partition with its content: segments, indexes, producers, epochs."""
     found = fingerprint(log_directory)
+    # Our node has some files that Kafka does not know.
+    others = (".deleted", ".bases", "leader-epoch-checkpoint.crc")
     return {name: content for name, (_, content) in found.items()
-            if "/" in name and not name.startswith("__cluster_metadata-0/") and not name.endswith(".deleted")}
+            if "/" in name and not name.startswith("__cluster_metadata-0/") and not name.endswith(others)}
 
 
 def import_into(source, target, *more):
@@ -419,6 +421,8 @@ def ours_to_kafka(state):
     check(0, code, f"export: {out}{errors}")
     check(before, fingerprint(ours.data_directory), "the source stays as it is")
     check(partition_files(ours.log_directory), partition_files(target / "log"), "files of partitions")
+    own = [path for path in (target / "log").rglob("*") if path.suffix in (".bases", ".crc")]
+    check([], own, "files that Kafka does not know")
     left_out = [value["what"] for value in map(json.loads, out.splitlines()) if value.get("notice") == "config-left-out"]
     check(1, len(left_out), f"keys left out: {left_out}")
     text = (target / "server.properties").read_text()

@@ -53,9 +53,9 @@ def varint(number):
     return out + bytes([number])
 
 
-def batch(value):
-    """A batch that holds one record without key and headers."""
-    return batch_of([(None, value)])
+def batch(value, key=None):
+    """A batch that holds one record without headers."""
+    return batch_of([(key, value)])
 
 
 def batch_of(records, producer=(-1, -1, -1)):

@@ -20,6 +20,7 @@ mod plugins;
 mod producer_ids;
 mod recovered;
 mod running;
+mod scrubber;
 mod settings;
 mod stream_tasks;
 
@@ -32,3 +33,4 @@ pub use node::{Broker, BrokerParts, View};
 pub use partitions::{LogDirectories, LogDirectoriesError};
 pub use plugins::{Plugins, PluginsParts};
 pub use running::{MetadataUpdate, RunningBroker, StartError, start};
+pub use scrubber::DamageFigures;

@@ -21,6 +21,7 @@ use crate::coordinators::{Groups, OFFSETS_TOPIC};
 use crate::partitions::{Flusher, LogDirectories, Partitions};
 use crate::producer_ids::ProducerIds;
 use crate::recovered::Recovered;
+use crate::scrubber::{DamageFigures, Scrubber};
 
 /// How long the controller may take to create a topic that a client has asked about.
 const CREATION_WAIT_MS: i32 = 30_000;
@@ -78,6 +79,7 @@ pub struct Broker {
     producer_ids: ProducerIds,
     recovered: Recovered,
     cleaner: Cleaner,
+    scrubber: Scrubber,
     /// Set once, when the controller has registered this incarnation.
     epoch: AtomicI64,
     view: watch::Sender<View>,
@@ -107,6 +109,7 @@ impl Broker {
             producer_ids: ProducerIds::default(),
             recovered: Recovered::default(),
             cleaner: Cleaner::default(),
+            scrubber: Scrubber::default(),
             epoch: AtomicI64::new(-1),
             view: watch::Sender::new(View::default()),
         })
@@ -158,6 +161,16 @@ impl Broker {
 
     pub(crate) fn cleaner(&self) -> &Cleaner {
         &self.cleaner
+    }
+
+    pub(crate) fn scrubber(&self) -> &Scrubber {
+        &self.scrubber
+    }
+
+    /// What of the logs is damaged, and how far that was looked for.
+    #[must_use]
+    pub fn damage_figures(&self) -> DamageFigures {
+        self.scrubber.figures(self)
     }
 
     /// What compaction has done since the node started.

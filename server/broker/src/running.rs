@@ -9,13 +9,13 @@ use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::{info, warn};
 
-use crate::cleaner;
 use crate::housekeeping;
 use crate::lifecycle::{self, Registration, RegistrationError};
 use crate::metadata_listener;
 use crate::node::{Broker, BrokerParts};
 use crate::partitions::LogDirectoriesError;
 use crate::recovered;
+use crate::{cleaner, scrubber};
 
 /// How often logs that could not be opened are tried again.
 const REOPEN_INTERVAL: Duration = Duration::from_secs(1);
@@ -68,6 +68,7 @@ pub async fn start(
     tasks.spawn(recovered::keep_telling(broker.clone()));
     housekeeping::spawn(&broker, &mut tasks);
     cleaner::start(&broker);
+    scrubber::start(&broker);
     info!(broker_id = %broker.id(), broker_epoch = epoch, "broker is running");
     Ok(RunningBroker { broker, tasks, failed })
 }
@@ -121,7 +122,11 @@ impl RunningBroker {
     pub async fn stop(mut self) -> Result<i64, LogDirectoriesError> {
         self.tasks.shutdown().await;
         let cleaning = self.broker.clone();
-        let _ = tokio::task::spawn_blocking(move || cleaning.cleaner().stop()).await;
+        let _ = tokio::task::spawn_blocking(move || {
+            cleaning.cleaner().stop();
+            cleaning.scrubber().stop();
+        })
+        .await;
         self.broker.groups().stop_all();
         let broker = self.broker.clone();
         let epoch = broker.epoch();

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use broker::Broker;
 use gateway::{Compaction, CompactionBacklog, CompactionRound, CompactionState, Figure, Figures, PartitionCompaction};
 
-/// Compaction's figures, each time as they are.
+/// The figures of compaction and of damage, each time as they are.
 pub(crate) fn of(broker: &Arc<Broker>) -> Figures {
     let broker = broker.clone();
     Arc::new(move || {
         let cleaner = broker.cleaner_figures();
+        let damage = broker.damage_figures();
         vec![
             counter(
                 "millstream_cleaner_rounds_total",
@@ -50,6 +51,31 @@ pub(crate) fn of(broker: &Arc<Broker>) -> Figures {
                 "millstream_cleaner_dirty_ratio_max",
                 "The greatest dirty share among the compacted partitions, when they were looked at last.",
                 cleaner.dirty_ratio_max,
+            ),
+            gauge(
+                "millstream_log_damaged_ranges",
+                "Ranges of offsets whose records are damaged on the disk and not served.",
+                damage.ranges as f64,
+            ),
+            gauge(
+                "millstream_log_damaged_partitions",
+                "Partitions that have such ranges.",
+                damage.partitions as f64,
+            ),
+            counter(
+                "millstream_scrub_read_bytes_total",
+                "Bytes of logs that were read in search of damage.",
+                damage.scrubbed_bytes,
+            ),
+            counter(
+                "millstream_scrub_rounds_total",
+                "Searches for damage over all partitions that came to their end.",
+                damage.scrub_rounds,
+            ),
+            counter(
+                "millstream_scrub_found_total",
+                "Segments in which such a search found damage that was not known.",
+                damage.scrub_found,
             ),
         ]
     })

@@ -191,6 +191,10 @@ impl<D: Disk> Exchange<D> {
             });
         }
         let names: Vec<&str> = beside.iter().map(|file| file.name).collect();
+        let options = CopyOptions {
+            for_kafka: self.plan.is_for_kafka(),
+            ..options
+        };
         let staging = Staging::begin(self.disk.clone(), target, LOG_FOLDER, &names)?;
         let tally = staging.copy(&self.source, &self.inventory, options, progress)?;
         self.write_metadata(staging.path(), now)?;

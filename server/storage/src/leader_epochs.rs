@@ -22,6 +22,15 @@ pub struct EpochStart {
     pub start_offset: Offset,
 }
 
+/// An epoch and how far it reaches.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct EpochSpan {
+    /// `None` where the epochs are not known.
+    pub(crate) epoch: Option<LeaderEpoch>,
+    /// The first offset of another epoch.
+    pub(crate) until: Offset,
+}
+
 /// Where an epoch ended: the answer to OffsetForLeaderEpoch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EpochEnd {
@@ -66,6 +75,15 @@ impl LeaderEpochs {
     pub fn epoch_of(&self, offset: Offset) -> Option<LeaderEpoch> {
         let after = self.entries.partition_point(|entry| entry.start_offset <= offset);
         after.checked_sub(1).map(|at| self.entries[at].epoch)
+    }
+
+    /// The epoch under which the record at `offset` was written, and how far that reaches.
+    pub(crate) fn span_of(&self, offset: Offset) -> EpochSpan {
+        let after = self.entries.partition_point(|entry| entry.start_offset <= offset);
+        EpochSpan {
+            epoch: after.checked_sub(1).map(|at| self.entries[at].epoch),
+            until: self.entries.get(after).map_or(Offset::MAX, |entry| entry.start_offset),
+        }
     }
 
     /// Where `epoch` ended in a log whose end is `log_end_offset`; `None` for epochs above the latest.

@@ -3,6 +3,7 @@
 //! Files are byte for byte what Apache Kafka 4.4.0 writes and reads. The crate is deterministic and synchronous: time is an
 //! argument and the disk a trait, so that the same code runs on a machine's disk and on a simulated one that fails.
 
+mod batch_bases;
 mod checkpoint;
 pub mod compaction;
 pub mod disk;
@@ -15,10 +16,13 @@ mod offset_index;
 mod options;
 mod partition_log;
 mod producer_state;
+mod quarantine;
 mod recovery;
 mod retention;
 mod scan;
+mod scrub;
 mod segment;
+mod survey;
 mod time_index;
 pub mod transfer;
 
@@ -35,4 +39,5 @@ pub use partition_log::{AppendAs, AppendError, Appended, Origin, PartitionLog, S
 pub use producer_state::{ActiveProducer, DuplicateBatch, ProducerError, ProducerStates};
 pub use recovery::{OpenError, Recovery, Start};
 pub use retention::{DeleteRecordsError, Removed};
+pub use scrub::Scrubbed;
 pub use segment::Wait;

@@ -17,7 +17,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use model::{Offset, TopicId, TopicPartition, Uuid};
-use tracing::warn;
+use tracing::error;
 
 use crate::checkpoint::{
     CLEANER_CHECKPOINT, CheckpointError, HIGH_WATERMARK_CHECKPOINT, LOG_START_CHECKPOINT, Offsets,
@@ -47,7 +47,7 @@ pub enum DirectoryError {
         found: TopicId,
         expected: TopicId,
     },
-    #[error("partition.metadata of {0} is malformed")]
+    #[error("partition.metadata of {0} is damaged: write the topic's id into it again")]
     PartitionMetadata(String),
     #[error("{} is in use by another process", .0.display())]
     Locked(PathBuf),
@@ -103,14 +103,12 @@ impl<D: Disk> LogDirectory<D> {
             _ => error.into(),
         })?;
         let previous_broker_epoch = clean_shutdown::take(&disk, path)?;
-        let recovery_points = read_checkpoint(&disk, path, RECOVERY_POINT_CHECKPOINT)?;
-        let log_starts = read_checkpoint(&disk, path, LOG_START_CHECKPOINT)?;
-        let high_watermarks = read_checkpoint(&disk, path, HIGH_WATERMARK_CHECKPOINT)?;
-        // What it says can be found out again, by cleaning.
-        let cleaned_to = read_checkpoint(&disk, path, CLEANER_CHECKPOINT).unwrap_or_else(|error| {
-            warn!(path = %path.display(), %error, "the cleaner's checkpoint is of no use: all is dirty");
-            Offsets::new()
-        });
+        // What each of them says can be found out again: from the logs how far those are sound, from the epochs where they
+        // begin, and by cleaning what is clean.
+        let recovery_points = read_if_sound(&disk, path, RECOVERY_POINT_CHECKPOINT)?;
+        let log_starts = read_if_sound(&disk, path, LOG_START_CHECKPOINT)?;
+        let high_watermarks = read_if_sound(&disk, path, HIGH_WATERMARK_CHECKPOINT)?;
+        let cleaned_to = read_if_sound(&disk, path, CLEANER_CHECKPOINT)?;
         let path = path.to_owned();
         Ok(LogDirectory {
             disk,
@@ -160,12 +158,17 @@ impl<D: Disk> LogDirectory<D> {
         clean_shutdown::put(&self.disk, &self.path, broker_epoch)
     }
 
-    /// What is known of the log of `partition` before it is opened.
+    /// What is known of the log of `partition` before it is opened. A high watermark below the recovery point counts in its
+    /// place: a flipped digit must not make records missing that never were. Nothing else counts in its place, for what
+    /// replicas have in memory may be above what is on the disk.
     #[must_use]
     pub fn start_of(&self, partition: &TopicPartition) -> Start {
+        let recovery_point = self.recovery_points.get(partition).copied();
+        let high_watermark = self.high_watermarks.get(partition).copied();
+        let synced = recovery_point.map(|point| high_watermark.map_or(point, |watermark| point.min(watermark)));
         Start {
             clean: self.was_clean(),
-            recovery_point: self.recovery_points.get(partition).copied().unwrap_or_default(),
+            recovery_point: synced.unwrap_or_default(),
             log_start_offset: self.log_starts.get(partition).copied().unwrap_or_default(),
         }
     }
@@ -243,7 +246,7 @@ impl<D: Disk> LogDirectory<D> {
     /// If the folder is another topic's of the same name, or the disk fails.
     pub fn create_partition(&self, partition: &TopicPartition, topic_id: TopicId) -> Result<PathBuf, DirectoryError> {
         let path = self.partition_path(partition);
-        match self.topic_id_of(partition)? {
+        match self.topic_id_near(partition, topic_id)? {
             Some(found) if found == topic_id => return Ok(path),
             Some(found) => {
                 return Err(DirectoryError::TopicId {
@@ -259,6 +262,23 @@ impl<D: Disk> LogDirectory<D> {
         replace_file(&self.disk, &path.join(PARTITION_METADATA), text.as_bytes())?;
         self.disk.sync_directory(&self.path)?;
         Ok(path)
+    }
+
+    /// As [`LogDirectory::topic_id_of`], where the folder should be that of `expected`.
+    ///
+    /// # Errors
+    /// As there; also where the id in the folder is `expected` with a few bits flipped.
+    pub fn topic_id_near(
+        &self,
+        partition: &TopicPartition,
+        expected: TopicId,
+    ) -> Result<Option<TopicId>, DirectoryError> {
+        match self.topic_id_of(partition)? {
+            Some(found) if found != expected && is_damaged_form(found, expected) => {
+                Err(DirectoryError::PartitionMetadata(partition.to_string()))
+            }
+            found => Ok(found),
+        }
     }
 
     /// The topic id in the folder of `partition`; `None` if there is no folder, or no id in it.
@@ -334,6 +354,24 @@ impl<D: Disk> LogDirectory<D> {
         }
         self.disk.remove_directory(path)
     }
+}
+
+/// The offsets of a checkpoint; none if it is malformed.
+fn read_if_sound<D: Disk>(disk: &D, path: &Path, name: &str) -> Result<Offsets, CheckpointError> {
+    match read_checkpoint(disk, path, name) {
+        Err(error @ CheckpointError::Malformed { .. }) => {
+            error!(path = %path.display(), %error, "a checkpoint is damaged and is made again");
+            Ok(Offsets::new())
+        }
+        read => read,
+    }
+}
+
+/// Whether two random ids are so alike that one is the other, damaged.
+fn is_damaged_form(found: TopicId, expected: TopicId) -> bool {
+    const DIFFERING_BYTES_MAX: usize = 2;
+    let pairs = found.as_bytes().iter().zip(expected.as_bytes());
+    pairs.filter(|(one, other)| one != other).count() <= DIFFERING_BYTES_MAX
 }
 
 /// The topic's id in a `partition.metadata`; `None` if it is malformed.

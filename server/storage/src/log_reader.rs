@@ -5,7 +5,9 @@
 //!      ^ from                ^ up_to (the caller's bound)
 //! ```
 //! A reader sees a snapshot of the segment list and whole batches below the log's end. What it hands out has had its
-//! checksum taken: damage is an error, never an answer. A segment that is deleted meanwhile stays readable to those who
+//! checksum taken, and stands where offsets and epochs say that it should: damage is an error, never an answer. Where a
+//! reader comes upon bytes that cannot be right, the segment is examined and what is not sound in it quarantined; then it
+//! looks again. A segment that is deleted meanwhile stays readable to those who
 //! hold it.
 
 mod buffers;
@@ -17,12 +19,13 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use model::record_batch::{Batch, BatchError};
+use model::record_batch::{Batch, BatchError, BatchHeader};
 use model::{LeaderEpoch, Offset};
 
 use crate::disk::{Disk, File};
-use crate::leader_epochs::{EpochEnd, EpochStart, LeaderEpochs};
-use crate::segment::{Segment, Wait};
+use crate::leader_epochs::{EpochEnd, EpochSpan, EpochStart, LeaderEpochs};
+use crate::quarantine::Quarantine;
+use crate::segment::{Segment, Wait, fill};
 
 pub use timestamps::TimestampOffset;
 
@@ -90,6 +93,19 @@ pub struct Read {
     pub next_offset: Offset,
 }
 
+/// Why one look at the log got nothing.
+pub(crate) enum Trouble<F> {
+    Final(ReadError),
+    /// This segment has bytes that cannot be right.
+    Suspect(Arc<Segment<F>>),
+}
+
+impl<F> From<ReadError> for Trouble<F> {
+    fn from(error: ReadError) -> Self {
+        Trouble::Final(error)
+    }
+}
+
 /// What reader and writer share.
 pub(crate) struct Shared<D: Disk> {
     pub(crate) segments: ArcSwap<Vec<Arc<Segment<D::File>>>>,
@@ -101,6 +117,7 @@ pub(crate) struct Shared<D: Disk> {
     pub(crate) epochs: RwLock<LeaderEpochs>,
     pub(crate) damage: ArcSwap<Vec<DamagedRange>>,
     pub(crate) offline: AtomicBool,
+    pub(crate) quarantine: Quarantine<D>,
 }
 
 /// The read side of a log; clones are cheap.
@@ -139,6 +156,10 @@ impl<D: Disk> LogReader<D> {
         LogReader { shared }
     }
 
+    pub(crate) fn shared(&self) -> &Arc<Shared<D>> {
+        &self.shared
+    }
+
     /// The first offset that may be read.
     #[must_use]
     pub fn log_start_offset(&self) -> Offset {
@@ -163,7 +184,7 @@ impl<D: Disk> LogReader<D> {
         self.shared.offline.load(Ordering::Acquire)
     }
 
-    /// What opening the log found damaged.
+    /// What is known to be damaged.
     #[must_use]
     pub fn damage(&self) -> Arc<Vec<DamagedRange>> {
         self.shared.damage.load_full()
@@ -221,23 +242,43 @@ impl<D: Disk> LogReader<D> {
     /// # Errors
     /// Out of range below the log's start or above its end; corrupt if the first batch is damaged.
     pub fn read(&self, request: ReadRequest) -> Result<Read, ReadError> {
-        for _ in 1..ATTEMPTS_MAX {
-            let before = self.shared.truncations.load(Ordering::Acquire);
-            let result = self.read_once(request);
-            let is_final = match &result {
-                Err(ReadError::Corrupt(_) | ReadError::Io(_)) => {
-                    before == self.shared.truncations.load(Ordering::Acquire)
-                }
-                _ => true,
-            };
-            if is_final {
-                return result;
-            }
-        }
-        self.read_once(request)
+        self.looking(request.from, request.wait, || self.read_once(request))
     }
 
-    fn read_once(&self, request: ReadRequest) -> Result<Read, ReadError> {
+    /// Looks until there is an answer that stands: again where the log was truncated under the look, and where that came
+    /// upon damage, once that is quarantined.
+    fn looking<T>(
+        &self,
+        from: Offset,
+        wait: Wait,
+        look: impl Fn() -> Result<T, Trouble<D::File>>,
+    ) -> Result<T, ReadError> {
+        let mut attempts = 1;
+        let mut examined: Vec<Offset> = Vec::new();
+        loop {
+            let before = self.shared.truncations.load(Ordering::Acquire);
+            let result = look();
+            let is_stale = before != self.shared.truncations.load(Ordering::Acquire) && attempts < ATTEMPTS_MAX;
+            match result {
+                Ok(found) => return Ok(found),
+                Err(Trouble::Final(ReadError::Corrupt(_) | ReadError::Io(_)) | Trouble::Suspect(_)) if is_stale => {
+                    attempts += 1;
+                }
+                Err(Trouble::Final(error)) => return Err(error),
+                Err(Trouble::Suspect(_)) if wait == Wait::Refused => return Err(ReadError::WouldBlock),
+                Err(Trouble::Suspect(segment)) if examined.contains(&segment.base_offset) => {
+                    return Err(ReadError::Corrupt(from));
+                }
+                // Each segment once, so this ends.
+                Err(Trouble::Suspect(segment)) => {
+                    self.shared.examine(&segment)?;
+                    examined.push(segment.base_offset);
+                }
+            }
+        }
+    }
+
+    fn read_once(&self, request: ReadRequest) -> Result<Read, Trouble<D::File>> {
         let from = request.from;
         let nothing = Read {
             bytes: Bytes::new(),
@@ -250,7 +291,8 @@ impl<D: Disk> LogReader<D> {
                 offset: from,
                 log_start_offset,
                 log_end_offset,
-            });
+            }
+            .into());
         }
         let up_to = self.bounded_by_damage(from, request.up_to.min(log_end_offset))?;
         if from >= up_to {
@@ -264,7 +306,7 @@ impl<D: Disk> LogReader<D> {
             if segment.base_offset >= up_to {
                 break;
             }
-            if let Some(read) = read_segment(segment, request, up_to)? {
+            if let Some(read) = self.read_segment(segment, request, up_to)? {
                 return Ok(read);
             }
         }
@@ -280,56 +322,116 @@ impl<D: Disk> LogReader<D> {
             None => Ok(up_to),
         }
     }
-}
 
-/// The wanted batches of one segment; `None` if it ends before them.
-fn read_segment<F: File>(segment: &Segment<F>, request: ReadRequest, up_to: Offset) -> Result<Option<Read>, ReadError> {
-    let first = segment
-        .find(request.from, request.wait)
-        .map_err(|error| match error.kind() {
-            io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => ReadError::Corrupt(request.from),
-            _ => error.into(),
-        })?;
-    let Some(first) = first else { return Ok(None) };
-    let nothing = Read {
-        bytes: Bytes::new(),
-        first_offset: request.from,
-        next_offset: request.from,
-    };
-    let needed = first.header.size_bytes();
-    if first.header.last_offset() >= up_to || (needed > request.max_bytes && !request.min_one) {
-        return Ok(Some(nothing));
-    }
-    let available = usize::try_from(segment.size() - first.position).unwrap_or(usize::MAX);
-    let size = request.max_bytes.min(READ_BYTES_MAX).max(needed).min(available);
-    let bytes = buffers::filled(size, |buffer| fill(&segment.log, buffer, first.position, request.wait))?;
-    let mut rest = &bytes[..];
-    let (mut size, mut next_offset) = (0, request.from);
-    loop {
-        match Batch::split_first(rest) {
-            Ok((batch, _)) if batch.header.last_offset() >= up_to => break,
-            Ok((batch, after)) if batch.check_crc().is_ok() => {
-                size += batch.bytes().len();
-                next_offset = batch.header.next_offset();
-                rest = after;
-            }
-            // The last one may be cut by the size that was asked for.
-            Err(BatchError::Truncated { .. }) if size > 0 => break,
-            _ if size == 0 => return Err(ReadError::Corrupt(first.header.first_offset())),
-            _ => break,
+    /// The wanted batches of one segment; `None` if it ends before them.
+    fn read_segment(
+        &self,
+        segment: &Arc<Segment<D::File>>,
+        request: ReadRequest,
+        up_to: Offset,
+    ) -> Result<Option<Read>, Trouble<D::File>> {
+        let Some(first) = sound(segment, segment.find(request.from, request.wait))? else {
+            return Ok(None);
+        };
+        let nothing = Read {
+            bytes: Bytes::new(),
+            first_offset: request.from,
+            next_offset: request.from,
+        };
+        let needed = first.header.size_bytes();
+        let is_beyond = first.header.last_offset() >= up_to;
+        if needed > request.max_bytes && !request.min_one && !is_beyond {
+            return Ok(Some(nothing));
         }
+        let available = usize::try_from(segment.size() - first.position).unwrap_or(usize::MAX);
+        // One that may not be read yet is only looked at: whether it is what it says.
+        let wanted = if is_beyond { needed } else { request.max_bytes };
+        let size = wanted.min(READ_BYTES_MAX).max(needed).min(available);
+        let bytes = buffers::filled(size, |buffer| fill(&segment.log, buffer, first.position, request.wait))
+            .map_err(ReadError::from)?;
+        if is_beyond {
+            let is_sound = Batch::split_first(&bytes).is_ok_and(|(batch, _)| batch.check_crc().is_ok());
+            return match is_sound {
+                true => Ok(Some(nothing)),
+                false => Err(Trouble::Suspect(segment.clone())),
+            };
+        }
+        let is_whole = size == available;
+        let mut span = self.span(first.header.last_offset());
+        let mut rest = &bytes[..];
+        let bases = segment.bases();
+        let mut cursor = match &bases {
+            Some(bases) => Some(
+                segment
+                    .cursor_at(bases, first.header.first_offset(), request.wait)
+                    .map_err(ReadError::from)?,
+            ),
+            None => None,
+        };
+        let mut is_placed = |header: &BatchHeader| match &mut cursor {
+            Some(cursor) => segment.is_placed(cursor, header).map_err(ReadError::from),
+            None => Ok(true),
+        };
+        let (mut size, mut next_offset) = (0, request.from);
+        loop {
+            match Batch::split_first(rest) {
+                Ok((batch, _)) if batch.header.last_offset() >= up_to => break,
+                Ok((batch, after))
+                    if (size == 0 || follows(&batch.header, next_offset, after, is_whole))
+                        && self.is_of(&mut span, &batch.header)
+                        && is_placed(&batch.header)?
+                        && batch.check_crc().is_ok() =>
+                {
+                    size += batch.bytes().len();
+                    next_offset = batch.header.next_offset();
+                    rest = after;
+                }
+                // The last one may be cut by the size that was asked for.
+                Err(BatchError::Truncated { .. }) if size > 0 => break,
+                _ if size == 0 => return Err(Trouble::Suspect(segment.clone())),
+                _ => break,
+            }
+        }
+        Ok(Some(Read {
+            bytes: bytes.slice(..size),
+            first_offset: first.header.first_offset(),
+            next_offset,
+        }))
     }
-    Ok(Some(Read {
-        bytes: bytes.slice(..size),
-        first_offset: first.header.first_offset(),
-        next_offset,
-    }))
+
+    /// The epoch that batches around `offset` have to bear.
+    fn span(&self, offset: Offset) -> EpochSpan {
+        self.shared.with_epochs(|epochs| epochs.span_of(offset))
+    }
+
+    fn is_of(&self, span: &mut EpochSpan, header: &BatchHeader) -> bool {
+        if header.last_offset() >= span.until {
+            *span = self.span(header.last_offset());
+        }
+        // No leader has stamped a batch of -1.
+        span.epoch
+            .is_none_or(|epoch| epoch.get() == header.partition_leader_epoch || header.partition_leader_epoch == -1)
+    }
 }
 
-fn fill<F: File>(file: &F, buffer: &mut [u8], position: u64, wait: Wait) -> io::Result<()> {
-    match wait {
-        Wait::Allowed => crate::disk::read_exact_at(file, buffer, position),
-        Wait::Refused if file.read_at_nowait(buffer, position)? == buffer.len() => Ok(()),
-        Wait::Refused => Err(io::ErrorKind::WouldBlock.into()),
+/// Whether a batch may stand behind `next_offset`: right there, or where its successor bears a gap out. Without one in
+/// sight it has to be looked at again.
+#[inline]
+fn follows(header: &BatchHeader, next_offset: Offset, after: &[u8], is_whole: bool) -> bool {
+    let first = header.first_offset();
+    if first <= next_offset {
+        return first == next_offset;
     }
+    match BatchHeader::parse(after) {
+        Ok(next) => next.first_offset() >= header.next_offset(),
+        Err(_) => is_whole && after.is_empty(),
+    }
+}
+
+/// What a look at a segment found; bytes that are no batch in order make it suspect.
+fn sound<T, F: File>(segment: &Arc<Segment<F>>, result: io::Result<T>) -> Result<T, Trouble<F>> {
+    result.map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => Trouble::Suspect(segment.clone()),
+        _ => Trouble::Final(error.into()),
+    })
 }

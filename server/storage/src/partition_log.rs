@@ -28,11 +28,11 @@ use model::{LeaderEpoch, Offset, Timestamp};
 use tracing::warn;
 
 use crate::disk::{self, Disk, File, OpenMode};
-use crate::file_names::{Kind, LEADER_EPOCH_CHECKPOINT};
+use crate::file_names::{Kind, LEADER_EPOCH_CHECKPOINT, LEADER_EPOCH_CHECKSUM};
 use crate::log_reader::{DamagedRange, LogReader, Shared};
 use crate::options::{Durability, LogOptions};
 use crate::producer_state::ProducerStates;
-use crate::segment::Segment;
+use crate::segment::{Segment, set_limits};
 
 pub(crate) use active::Active;
 pub(crate) use sync::SyncState;
@@ -153,7 +153,7 @@ impl<D: Disk> PartitionLog<D> {
         self.shared.offline.load(Ordering::Acquire)
     }
 
-    /// Damaged ranges; a log that has some serves the rest but takes no appends.
+    /// What is known to be damaged; the rest is served, and appends go on at the end.
     #[must_use]
     pub fn damage(&self) -> Arc<Vec<DamagedRange>> {
         self.shared.damage.load_full()
@@ -192,9 +192,6 @@ impl<D: Disk> PartitionLog<D> {
     pub fn append(&mut self, records: &[u8], role: AppendAs, now: Timestamp) -> Result<Appended, AppendError> {
         if self.is_offline() {
             return Err(AppendError::Offline);
-        }
-        if !self.shared.damage.load().is_empty() {
-            return Err(AppendError::Damaged);
         }
         match role {
             AppendAs::Leader { epoch, origin } => self.append_as_leader(records, epoch, origin, now),
@@ -366,7 +363,7 @@ impl<D: Disk> PartitionLog<D> {
             .with_indexes(|indexes| *indexes = crate::segment::Indexes::Files { offsets, times });
         let mut segments = self.segments().to_vec();
         segments.push(self.active.segment.clone());
-        self.shared.segments.store(Arc::new(segments));
+        self.publish_segments(segments);
         Ok(())
     }
 
@@ -382,6 +379,7 @@ impl<D: Disk> PartitionLog<D> {
     }
 
     pub(crate) fn publish_segments(&self, segments: Vec<Arc<Segment<D::File>>>) {
+        set_limits(&segments);
         self.shared.segments.store(Arc::new(segments));
     }
 
@@ -441,11 +439,19 @@ impl<D: Disk> PartitionLog<D> {
 type Note = (BatchHeader, Option<(ControlType, i32)>);
 
 pub(crate) fn write_epochs<D: Disk>(disk: &D, directory: &Path, epochs: &crate::LeaderEpochs) -> io::Result<()> {
-    disk::replace_file(
-        disk,
-        &directory.join(LEADER_EPOCH_CHECKPOINT),
-        epochs.to_text().as_bytes(),
-    )
+    let text = epochs.to_text();
+    disk::replace_file(disk, &directory.join(LEADER_EPOCH_CHECKPOINT), text.as_bytes())?;
+    // Without it, or with half of it, the epochs are compared with the batches instead.
+    let checksum = directory.join(LEADER_EPOCH_CHECKSUM);
+    if let Ok(file) = disk.open(&checksum, OpenMode::Replace) {
+        let _ = file.write_all_at(&[IoSlice::new(checksum_of_epochs(text.as_bytes()).as_bytes())], 0);
+    }
+    Ok(())
+}
+
+/// What the file beside the epochs says.
+pub(crate) fn checksum_of_epochs(text: &[u8]) -> String {
+    format!("{:08x}\n", crc32c::crc32c(text))
 }
 
 /// What a control batch of a transaction says: the decision and the coordinator's epoch.

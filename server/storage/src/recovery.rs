@@ -3,7 +3,7 @@
 //! After a clean end the segment list, the last segment's indexes and the producer snapshot are believed. Otherwise
 //! every batch from the segment that holds the recovery point on is read again:
 //! - bytes behind the recovery point that are no batch are a torn tail and cut, if no sound batch follows them;
-//! - anything else that is missing or wrong is damage: kept, reported, and the log takes no appends.
+//! - anything else that is missing or wrong is damage: kept, quarantined, and never served. Appends go on in a new segment.
 //!
 //! Indexes, epochs and producers are made again from what was read. Opening twice does the same as opening once.
 
@@ -16,18 +16,24 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
 use std::sync::{Arc, RwLock};
 
 use arc_swap::ArcSwap;
+use model::record_batch::BatchHeader;
 use model::{Offset, Timestamp};
-use tracing::warn;
+use tracing::{error, warn};
 
+use crate::batch_bases::BatchBases;
 use crate::compaction::complete_swaps;
-use crate::disk::{Disk, File, OpenMode, read_small_file, remove_file_if_there};
-use crate::file_names::{CLEANED_SUFFIX, DELETED_SUFFIX, Kind, LEADER_EPOCH_CHECKPOINT, TEMPORARY_SUFFIX};
+use crate::disk::{Disk, File, OpenMode, is_full, read_small_file, remove_file_if_there};
+use crate::file_names::{
+    CLEANED_SUFFIX, DELETED_SUFFIX, Kind, LEADER_EPOCH_CHECKPOINT, LEADER_EPOCH_CHECKSUM, TEMPORARY_SUFFIX,
+};
 use crate::leader_epochs::LeaderEpochs;
 use crate::log_reader::{DamagedRange, Shared};
 use crate::options::{Durability, LogOptions};
-use crate::partition_log::{Active, PartitionLog, Parts, rewrite_index_files, write_epochs};
+use crate::partition_log::{Active, PartitionLog, Parts, checksum_of_epochs, rewrite_index_files, write_epochs};
+use crate::quarantine::{Quarantine, Recorded, holes_of, read_recorded, tell};
 use crate::scan::{self, Check};
-use crate::segment::{Indexes, Segment};
+use crate::segment::{Indexes, Segment, Wait, set_limits};
+use crate::survey::{Rules, survey};
 use crate::{offset_index, time_index};
 
 use replay::{Replay, remove_snapshots_above};
@@ -91,8 +97,13 @@ impl<D: Disk> PartitionLog<D> {
             start,
             recovery: Recovery::default(),
             epochs: LeaderEpochs::default(),
+            known_epochs: LeaderEpochs::default(),
+            epochs_trusted: false,
+            listed: Vec::new(),
+            lost: Vec::new(),
             replay: Replay::default(),
         };
+        let recorded = read_recorded(&disk, directory)?;
         let bases = opening.tidy()?;
         let opened = if bases.is_empty() {
             opening.create(now)?
@@ -104,35 +115,57 @@ impl<D: Disk> PartitionLog<D> {
         } else {
             start.recovery_point.min(opened.end)
         };
-        let (epochs, producers, recovery) = (opening.epochs, opening.replay.producers, opening.recovery);
-        // A checkpoint that lies outside of the log is of another life of it.
-        let first = opened.segments[0].base_offset;
-        let recorded = start.log_start_offset;
-        let log_start = if recorded > opened.end {
-            first
-        } else {
-            recorded.max(first)
-        };
+        set_limits(&opened.segments);
+        opening.look_again(&recorded, &opened)?;
+        let log_start = opening.log_start(&opened)?;
+        if opening.epochs.truncate_from_start(log_start) {
+            write_epochs(&disk, directory, &opening.epochs)?;
+        }
+        let Opening {
+            epochs,
+            lost,
+            mut recovery,
+            replay,
+            ..
+        } = opening;
+        let segments = opened.segments;
+        for segment in &segments {
+            for hole in segment.holes().iter() {
+                tell(directory, segment.base_offset, hole);
+            }
+        }
+        let is_whole = segments.last().is_none_or(|last| last.holes().is_empty());
+        let appends_here = is_whole && opened.reached == opened.end;
         let shared = Shared {
-            segments: ArcSwap::from_pointee(opened.segments),
+            segments: ArcSwap::from_pointee(segments),
             log_start: AtomicI64::new(log_start.get()),
             log_end: AtomicI64::new(opened.end.get()),
             synced: AtomicI64::new(synced.get()),
             truncations: AtomicU64::new(0),
             epochs: RwLock::new(epochs),
-            damage: ArcSwap::from_pointee(recovery.damage.clone()),
+            damage: ArcSwap::default(),
             offline: AtomicBool::new(false),
+            quarantine: Quarantine::new(disk.clone(), directory.to_owned(), lost, &recorded),
         };
-        let log = PartitionLog::from_parts(Parts {
+        shared.refresh_damage();
+        recovery.damage = shared.damage.load().to_vec();
+        let mut log = PartitionLog::from_parts(Parts {
             disk: disk.clone(),
             directory: directory.to_owned(),
             options: options.clone(),
             shared: Arc::new(shared),
             active: opened.active,
-            producers,
+            producers: replay.producers,
             recovery_point: start.recovery_point,
             unsynced: opened.unsynced,
         });
+        if !appends_here {
+            // What is damaged is not written to any more. Where there is no room for another segment it has to be.
+            match log.roll(now) {
+                Err(error) if is_full(&error) => warn!(directory = %directory.display(), %error, "no new segment"),
+                rolled => rolled?,
+            }
+        }
         Ok((log, recovery))
     }
 }
@@ -144,6 +177,14 @@ struct Opening<'a, D: Disk> {
     start: Start,
     recovery: Recovery,
     epochs: LeaderEpochs,
+    /// Those of the checkpoint.
+    known_epochs: LeaderEpochs,
+    /// Their checksum is right, so that a batch that says otherwise is damaged.
+    epochs_trusted: bool,
+    /// Segments with a list of where their batches begin, ascending.
+    listed: Vec<Offset>,
+    /// Offsets of which nothing is left.
+    lost: Vec<DamagedRange>,
     replay: Replay,
 }
 
@@ -151,6 +192,8 @@ struct Opened<F> {
     segments: Vec<Arc<Segment<F>>>,
     active: Active<F>,
     end: Offset,
+    /// Where the last segment's records end; below `end` where some are missing.
+    reached: Offset,
     /// Files that may hold bytes that are not on the disk yet.
     unsynced: Vec<F>,
 }
@@ -159,11 +202,12 @@ struct Opened<F> {
 struct Loaded<F> {
     active: Active<F>,
     end: Offset,
+    reached: Offset,
 }
 
 impl<D: Disk> Opening<'_, D> {
     /// Removes what was never finished; returns the base offsets of the segments, ascending.
-    fn tidy(&self) -> Result<Vec<Offset>, OpenError> {
+    fn tidy(&mut self) -> Result<Vec<Offset>, OpenError> {
         let mut entries = self.disk.list(self.directory)?;
         if complete_swaps(self.disk, self.directory, &entries)? {
             entries = self.disk.list(self.directory)?;
@@ -184,10 +228,14 @@ impl<D: Disk> Opening<'_, D> {
             return Err(OpenError::TooManySegments);
         }
         for entry in &entries {
-            if let Some((Kind::OffsetIndex | Kind::TimeIndex | Kind::TransactionIndex, base)) = Kind::parse(&entry.name)
-                && bases.binary_search(&base).is_err()
-            {
+            let Some((kind, base)) = Kind::parse(&entry.name) else {
+                continue;
+            };
+            let is_of_segment = kind != Kind::Log && Kind::OF_SEGMENT.contains(&kind);
+            if is_of_segment && bases.binary_search(&base).is_err() {
                 self.disk.remove_file(&self.directory.join(&entry.name))?;
+            } else if kind == Kind::Bases {
+                self.listed.push(base);
             }
         }
         Ok(bases)
@@ -198,13 +246,14 @@ impl<D: Disk> Opening<'_, D> {
         let active = Active::create(self.disk, self.directory, base, now)?;
         let end = base.max(self.start.recovery_point);
         if end > base {
-            self.report(base, end);
+            self.lose(base, end);
         }
         remove_snapshots_above(self.disk, self.directory, base)?;
         Ok(Opened {
             segments: vec![active.segment.clone()],
             active,
             end,
+            reached: base,
             unsynced: Vec::new(),
         })
     }
@@ -232,20 +281,25 @@ impl<D: Disk> Opening<'_, D> {
         let Some(loaded) = self.resume_last(*last, now)? else {
             return Ok(None);
         };
-        if loaded.end < self.start.recovery_point {
+        // A clean end records just where the log ends: anything else is damage, of the log or of what was recorded.
+        if loaded.end != self.start.recovery_point {
             return Ok(None);
         }
         segments.push(loaded.active.segment.clone());
+        set_limits(&segments);
         let on_disk = self.read_epochs()?;
+        let on_disk = self.fitting(on_disk, &segments, loaded.end)?;
+        self.known_epochs = on_disk.clone().unwrap_or_default();
         if on_disk.is_none() {
             self.visit_epochs(&segments, loaded.end)?;
         }
-        self.finish_epochs(on_disk, loaded.end)?;
+        self.finish_epochs(on_disk, loaded.end, loaded.end)?;
         self.load_producers(&segments, loaded.end)?;
         Ok(Some(Opened {
             segments,
             active: loaded.active,
             end: loaded.end,
+            reached: loaded.end,
             unsynced: Vec::new(),
         }))
     }
@@ -262,11 +316,21 @@ impl<D: Disk> Opening<'_, D> {
             .collect::<io::Result<Vec<_>>>()?;
         // Snapshots of what is read again may be from a tail that is gone.
         let trusted = bases[first];
+        set_limits(&segments);
+        if let Some(last) = segments.last() {
+            last.set_limit(trusted);
+        }
         remove_snapshots_above(self.disk, self.directory, trusted)?;
         self.load_producers(&segments, trusted)?;
         let epochs = self.read_epochs()?;
+        let epochs = self.fitting(epochs, &segments, trusted)?;
         match &epochs {
-            Some(_) => self.replay.epochs_from = self.start.recovery_point,
+            Some(epochs) => {
+                self.known_epochs = epochs.clone();
+                if !self.epochs_trusted {
+                    self.known_epochs.truncate_from_end(self.start.recovery_point);
+                }
+            }
             None => self.visit_epochs(&segments, trusted)?,
         }
         let mut unsynced = Vec::new();
@@ -292,15 +356,16 @@ impl<D: Disk> Opening<'_, D> {
                 .segment
                 .with_indexes(|indexes| *indexes = Indexes::Files { offsets, times });
         }
-        let Some(Loaded { active, end }) = last else {
+        let Some(Loaded { active, end, reached }) = last else {
             return Err(io::Error::other("no segment to load"));
         };
-        self.finish_epochs(epochs, self.start.recovery_point.min(end))?;
+        self.finish_epochs(epochs, self.start.recovery_point, end)?;
         self.disk.sync_directory(self.directory)?;
         Ok(Opened {
             segments,
             active,
             end,
+            reached,
             unsynced,
         })
     }
@@ -316,7 +381,7 @@ impl<D: Disk> Opening<'_, D> {
             if last < self.start.recovery_point || scan::begins_sound(&file, size, last)? {
                 break;
             }
-            if size > 0 && scan::find_batch_after(&file, 0, size, last)?.is_some() {
+            if size > 0 && self.holds_sound(&file, size, last)? {
                 break;
             }
             self.remove_segments(&[last])?;
@@ -356,73 +421,235 @@ impl<D: Disk> Opening<'_, D> {
             times: Vec::new(),
         };
         let segment = Arc::new(Segment::new(base, log, size, indexes));
+        segment.set_bases(self.open_bases(base, size)?);
+        let bases = segment.load_bases()?;
         let mut active = Active::resume(segment.clone(), now);
-        let options = self.options;
-        let mut holes = Vec::new();
-        let mut at = scan::End {
-            position: 0,
-            next_offset: base,
-            faulty: false,
+        let (options, known_epochs) = (self.options, self.known_epochs.clone());
+        let replay = &mut self.replay;
+        let rules = Rules {
+            base,
+            limit: next_base,
+            recorded: self.start.recovery_point,
+            gaps: options.compact,
+            epochs: Some(&known_epochs),
+            // Where their checksum is right, the epochs of all batches are known.
+            newer_from: if self.epochs_trusted {
+                Offset::MAX
+            } else {
+                self.start.recovery_point
+            },
+            bases: bases.as_ref(),
         };
-        loop {
-            let replay = &mut self.replay;
-            at = scan::scan(
-                &segment.log,
-                at.position,
-                size,
-                at.next_offset,
-                Check::Checksums,
-                |header, position| {
-                    active.note(header, position, options);
-                    replay.note(&segment.log, header, position)
-                },
-            )?;
-            if !at.faulty {
-                break;
-            }
-            match scan::find_batch_after(&segment.log, at.position, size, at.next_offset)? {
-                Some((header, position)) => {
-                    holes.push(at.position..position);
-                    self.report(at.next_offset, header.first_offset());
-                    at = scan::End {
-                        position,
-                        next_offset: header.first_offset(),
-                        faulty: false,
-                    };
-                }
-                None => break,
-            }
-        }
+        let found = survey(&segment.log, size, rules, Check::Checksums, |header, position| {
+            active.note(header, position, options);
+            replay.note(&segment.log, header, position)
+        })?;
         self.recovery.bytes_read += size;
-        let mut end = at.next_offset;
+        let reached = found.next_offset;
+        let mut holes = found.holes.clone();
         let lost_to = match next_base {
-            Some(next) if self.drops_what_follows(end, next) => end,
+            Some(next) if self.drops_what_follows(reached, next) => reached,
             // The cleaner and gaps in what a leader sent leave holes between segments that are no loss.
-            Some(next) if at.faulty || !self.options.compact => next,
-            Some(_) => end,
-            None => self.start.recovery_point,
+            Some(next) if found.tail.is_some() || !self.options.compact => next,
+            Some(_) => reached,
+            // Its checksum is right: it is not torn, whatever its place is.
+            None => match found.tail {
+                Some(tail) if tail.offsets > 0 => self.start.recovery_point.max(reached.plus(tail.offsets)),
+                _ => self.start.recovery_point,
+            },
         };
-        if lost_to > end {
-            self.report(end, lost_to);
+        let mut end = reached;
+        let mut kept = found.position;
+        if lost_to > reached {
             end = lost_to;
-        } else if at.faulty {
-            self.recovery.bytes_cut += size - at.position;
-            segment.log.truncate(at.position)?;
+            match found.tail {
+                Some(_) => {
+                    holes = holes_of(&found, size, Some(lost_to));
+                    kept = size;
+                }
+                None => self.lose(reached, lost_to),
+            }
+        } else if found.tail.is_some() {
+            self.recovery.bytes_cut += size - found.position;
+            segment.log.truncate(found.position)?;
             segment.log.sync()?;
         }
-        segment.publish_size(at.position);
-        segment.set_holes(holes);
-        Ok(Loaded { active, end })
+        segment.publish_size(kept);
+        if !holes.is_empty() {
+            segment.set_holes(holes);
+        }
+        Ok(Loaded { active, end, reached })
     }
 
-    fn report(&mut self, from: Offset, to: Offset) {
+    fn lose(&mut self, from: Offset, to: Offset) {
         let to = to.max(from.plus(1));
-        warn!(directory = %self.directory.display(), %from, %to, "records are damaged or missing");
-        self.recovery.damage.push(DamagedRange { from, to });
+        error!(directory = %self.directory.display(), %from, %to, "records are missing on the disk");
+        self.lost.push(DamagedRange { from, to });
     }
 
-    /// Opens a segment that is not written to any more. Indexes that cannot be right are made again.
+    /// Whether any batch in there is sound.
+    fn holds_sound(&self, file: &D::File, size: u64, base: Offset) -> io::Result<bool> {
+        let rules = Rules {
+            epochs: Some(&self.known_epochs),
+            ..Rules::bare(base)
+        };
+        let found = survey(file, size, rules, Check::Checksums, |_, _| Ok(()))?;
+        Ok(found.next_offset > base)
+    }
+
+    /// Reads the segments again that are known to be damaged, and remembers what is missing altogether.
+    fn look_again(&mut self, recorded: &Recorded, opened: &Opened<D::File>) -> io::Result<()> {
+        if *recorded == Recorded::Useless {
+            warn!(directory = %self.directory.display(), "the list of what is damaged is of no use: all is read again");
+        }
+        for segment in &opened.segments {
+            let is_named = match recorded {
+                Recorded::Lines(lines) => lines
+                    .iter()
+                    .any(|line| line.segment == segment.base_offset && !line.bytes.is_empty()),
+                Recorded::Useless => true,
+            };
+            // Those that were just read have their holes.
+            if !is_named || !segment.holes().is_empty() {
+                continue;
+            }
+            let limit = segment.limit().unwrap_or(opened.end);
+            let bases = segment.load_bases()?;
+            let rules = Rules::sealed(segment.base_offset, limit, &self.epochs, bases.as_ref());
+            let size = segment.size();
+            let found = survey(&segment.log, size, rules, Check::Checksums, |_, _| Ok(()))?;
+            self.recovery.bytes_read += size;
+            let holes = holes_of(&found, size, Some(limit));
+            if holes.is_empty() {
+                warn!(file = %Kind::Log.path(self.directory, segment.base_offset).display(), "found sound again");
+            } else {
+                segment.set_holes(holes);
+            }
+        }
+        let Recorded::Lines(lines) = recorded else {
+            return Ok(());
+        };
+        for line in lines.iter().filter(|line| line.bytes.is_empty()) {
+            let known = self
+                .lost
+                .iter()
+                .any(|range| range.from <= line.range.from && line.range.to <= range.to);
+            let holder = opened.segments.iter().rfind(|it| it.base_offset <= line.range.from);
+            let is_there = match holder.map(|segment| segment.find(line.range.from, Wait::Allowed)) {
+                Some(Ok(Some(found))) => found.header.first_offset() < line.range.to,
+                _ => false,
+            };
+            if !known && !is_there && line.range.to <= opened.end {
+                self.lost.push(line.range);
+            }
+        }
+        Ok(())
+    }
+
+    /// Where the log begins. Sound epochs, which are cut at the same place and before, know it as well as the checkpoint: no
+    /// records are hidden, and none that were deleted come back, because of a flipped digit there.
+    fn log_start(&self, opened: &Opened<D::File>) -> io::Result<Offset> {
+        let first = opened
+            .segments
+            .first()
+            .map_or(Offset::ZERO, |segment| segment.base_offset);
+        let recorded = self.start.log_start_offset;
+        // One that lies outside of the log is of another life of it.
+        let recorded = if recorded > opened.end {
+            first
+        } else {
+            recorded.max(first)
+        };
+        let oldest = self.known_epochs.entries().first().filter(|_| self.epochs_trusted);
+        let Some(oldest) = oldest
+            .map(|entry| entry.start_offset)
+            .filter(|oldest| *oldest != recorded)
+        else {
+            return Ok(recorded);
+        };
+        if oldest > recorded {
+            // A batch before it whose epoch is not among them was deleted.
+            let before = match Offset::from_wire(oldest.get() - 1) {
+                Some(before) => header_at(&opened.segments, before)?,
+                None => None,
+            };
+            let is_cut = before.is_some_and(|it| it.first_offset() < oldest && it.leader_epoch().is_some());
+            if !is_cut || oldest > opened.end {
+                return Ok(recorded);
+            }
+        }
+        let (directory, log_start) = (self.directory.display(), oldest.max(first));
+        warn!(%directory, %recorded, %log_start, "the recorded start of the log is not that of its epochs");
+        Ok(log_start)
+    }
+
+    /// The epochs of the checkpoint, if their checksum or the batches below `end` bear them out.
+    fn fitting(
+        &mut self,
+        epochs: Option<LeaderEpochs>,
+        segments: &[Arc<Segment<D::File>>],
+        end: Offset,
+    ) -> io::Result<Option<LeaderEpochs>> {
+        let Some(epochs) = epochs else {
+            self.epochs_trusted = false;
+            return Ok(None);
+        };
+        if self.epochs_trusted {
+            return Ok(Some(epochs));
+        }
+        for (index, entry) in epochs.entries().iter().enumerate() {
+            let start = entry.start_offset;
+            if start >= end {
+                break;
+            }
+            let first = header_at(segments, start)?.filter(|first| first.last_offset() < end);
+            let is_first = first.is_none_or(|first| {
+                first.leader_epoch().is_none_or(|epoch| epoch == entry.epoch)
+                    && (first.first_offset() >= start || index == 0)
+            });
+            // A later start would give the epoch's first batches to the one before.
+            let before = match Offset::from_wire(start.get() - 1) {
+                Some(last) if index > 0 => header_at(segments, last)?,
+                _ => None,
+            };
+            let before = before.filter(|before| before.last_offset() < start);
+            let is_later = before.is_none_or(|before| before.leader_epoch().is_none_or(|epoch| epoch < entry.epoch));
+            if !is_first || !is_later {
+                warn!(
+                    directory = %self.directory.display(),
+                    leader_epoch = %entry.epoch,
+                    offset = %start,
+                    "the checkpoint of the leader epochs is not that of the log: made again from its batches"
+                );
+                return Ok(None);
+            }
+        }
+        Ok(Some(epochs))
+    }
+
+    /// Opens a segment that is not written to any more.
     fn open_sealed(&mut self, base: Offset) -> io::Result<Arc<Segment<D::File>>> {
+        let segment = self.open_indexed(base)?;
+        segment.set_bases(self.open_bases(base, segment.size())?);
+        Ok(segment)
+    }
+
+    /// The list of where the batches of a cleaned segment begin. One of another size is thrown away.
+    fn open_bases(&self, base: Offset, size: u64) -> io::Result<Option<BatchBases<D::File>>> {
+        if self.listed.binary_search(&base).is_err() {
+            return Ok(None);
+        }
+        let path = Kind::Bases.path(self.directory, base);
+        let bases = BatchBases::open(self.disk.open(&path, OpenMode::Read)?, size)?;
+        if bases.is_none() {
+            warn!(path = %path.display(), "the list of where batches begin is not of this segment");
+            self.disk.remove_file(&path)?;
+        }
+        Ok(bases)
+    }
+
+    /// Opens a segment with its indexes. Those that cannot be right are made again.
+    fn open_indexed(&mut self, base: Offset) -> io::Result<Arc<Segment<D::File>>> {
         let log = self
             .disk
             .open(&Kind::Log.path(self.directory, base), OpenMode::ReadWrite)?;
@@ -446,10 +673,16 @@ impl<D: Disk> Opening<'_, D> {
         };
         let segment = Arc::new(Segment::new(base, log, size, indexes));
         let mut active = Active::resume(segment.clone(), Timestamp::default());
-        scan::scan(&segment.log, 0, size, base, Check::Headers, |header, position| {
-            active.note(header, position, self.options);
-            Ok(())
-        })?;
+        survey(
+            &segment.log,
+            size,
+            Rules::bare(base),
+            Check::Headers,
+            |header, position| {
+                active.note(header, position, self.options);
+                Ok(())
+            },
+        )?;
         self.recovery.indexes_rebuilt += 1;
         rewrite_index_files(self.disk, self.directory, &mut active)?;
         let [offsets, times] = active.finish_indexes(self.disk, self.directory)?;
@@ -480,16 +713,23 @@ impl<D: Disk> Opening<'_, D> {
         Ok((!end.faulty).then_some(Loaded {
             active,
             end: end.next_offset,
+            reached: end.next_offset,
         }))
     }
 
     /// The epochs of the checkpoint; `None` if it is of no use.
-    fn read_epochs(&self) -> io::Result<Option<LeaderEpochs>> {
-        let path = self.directory.join(LEADER_EPOCH_CHECKPOINT);
-        match read_small_file(self.disk, &path, CHECKPOINT_BYTES_MAX) {
-            Ok(bytes) => Ok(String::from_utf8(bytes)
-                .ok()
-                .and_then(|text| LeaderEpochs::from_text(&text))),
+    fn read_epochs(&mut self) -> io::Result<Option<LeaderEpochs>> {
+        let Some(text) = self.read_if_there(LEADER_EPOCH_CHECKPOINT)? else {
+            return Ok(None);
+        };
+        let checksum = self.read_if_there(LEADER_EPOCH_CHECKSUM)?;
+        self.epochs_trusted = checksum.is_some_and(|checksum| checksum == checksum_of_epochs(&text).as_bytes());
+        Ok(std::str::from_utf8(&text).ok().and_then(LeaderEpochs::from_text))
+    }
+
+    fn read_if_there(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
+        match read_small_file(self.disk, &self.directory.join(name), CHECKPOINT_BYTES_MAX) {
+            Ok(bytes) => Ok(Some(bytes)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
@@ -504,12 +744,25 @@ impl<D: Disk> Opening<'_, D> {
         })
     }
 
-    /// The epochs of the checkpoint that begin below `known_to`, and behind them those of the batches that were read.
-    fn finish_epochs(&mut self, on_disk: Option<LeaderEpochs>, known_to: Offset) -> io::Result<()> {
+    /// The epochs of a log that ends at `end`: those of the checkpoint, and behind them those of the batches that were read.
+    /// Where no checksum vouches for the checkpoint, what it says from `known_to` on may be of a tail that is gone.
+    fn finish_epochs(&mut self, on_disk: Option<LeaderEpochs>, known_to: Offset, end: Offset) -> io::Result<()> {
         let mut epochs = on_disk.clone().unwrap_or_default();
-        epochs.truncate_from_end(known_to);
-        self.replay.assign_to(&mut epochs);
-        if on_disk.as_ref() != Some(&epochs) && !(on_disk.is_none() && epochs.entries().is_empty()) {
+        match (&on_disk, self.epochs_trusted) {
+            (Some(_), true) => {
+                epochs.truncate_from_end(end);
+                if epochs.entries().is_empty() {
+                    self.replay.assign_to(&mut epochs, Offset::ZERO);
+                }
+            }
+            (Some(_), false) => {
+                epochs.truncate_from_end(known_to.min(end));
+                self.replay.assign_to(&mut epochs, known_to.min(end));
+            }
+            (None, _) => self.replay.assign_to(&mut epochs, Offset::ZERO),
+        }
+        let is_new = !self.epochs_trusted || on_disk.as_ref() != Some(&epochs);
+        if is_new && !(on_disk.is_none() && epochs.entries().is_empty()) {
             write_epochs(self.disk, self.directory, &epochs)?;
         }
         self.epochs = epochs;
@@ -522,6 +775,19 @@ impl<D: Disk> Opening<'_, D> {
         replay_producers(segments, from, end, &mut producers)?;
         self.replay.producers = producers;
         Ok(())
+    }
+}
+
+/// The header of the first batch that ends at or above `offset`; `None` also where damage hides it.
+fn header_at<F: File>(segments: &[Arc<Segment<F>>], offset: Offset) -> io::Result<Option<BatchHeader>> {
+    let after = segments.partition_point(|segment| segment.base_offset <= offset);
+    let Some(at) = after.checked_sub(1) else {
+        return Ok(None);
+    };
+    match segments[at].find(offset, Wait::Allowed) {
+        Ok(found) => Ok(found.map(|found| found.header)),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

@@ -2,6 +2,9 @@
 //!
 //! Only whole segments go, from the front, and only if all their records lie below the high watermark. They are renamed
 //! (`.deleted`) at once and unlinked later by the shell, so that readers have time to finish.
+//!
+//! Damage does not keep a segment: it goes when its sound records are old enough or it is too much, and if none of its
+//! records is sound, together with the segment behind it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use model::{Offset, Timestamp};
+use tracing::info;
 
 use crate::disk::Disk;
 use crate::file_names::{DELETED_SUFFIX, Kind, suffixed};
@@ -40,7 +44,7 @@ impl<D: Disk> PartitionLog<D> {
     /// # Errors
     /// As the disk says.
     pub fn enforce_retention(&mut self, now: Timestamp, high_watermark: Offset) -> io::Result<Removed> {
-        if self.is_offline() || !self.damage().is_empty() {
+        if self.is_offline() {
             return Ok(Removed::default());
         }
         let mut count = self.count_below_log_start();
@@ -88,17 +92,31 @@ impl<D: Disk> PartitionLog<D> {
             return Ok(0);
         };
         let mut count = 0;
-        for segment in self.segments().iter() {
-            // Without timestamps nothing is known of its age.
-            let Some(largest) = segment.largest_timestamp(Wait::Allowed)? else {
-                break;
+        for (index, segment) in self.segments().iter().enumerate() {
+            let Some(largest) = self.largest_timestamp(segment)? else {
+                // Without timestamps nothing is known of its age; where they are damaged, that of the next one tells.
+                if segment.holes().is_empty() {
+                    break;
+                }
+                continue;
             };
             if segment.size() == 0 || now.millis().saturating_sub(largest.millis()) <= retention_ms {
                 break;
             }
-            count += 1;
+            count = index + 1;
         }
         Ok(count)
+    }
+
+    /// Damage that is come upon is quarantined.
+    fn largest_timestamp(&self, segment: &Arc<Segment<D::File>>) -> io::Result<Option<Timestamp>> {
+        match segment.largest_timestamp(Wait::Allowed) {
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                self.shared().examine(segment)?;
+                segment.largest_timestamp(Wait::Allowed)
+            }
+            largest => largest,
+        }
     }
 
     fn count_oversize(&self) -> usize {
@@ -139,8 +157,13 @@ impl<D: Disk> PartitionLog<D> {
         for segment in gone {
             removed.segments += 1;
             removed.size_bytes += segment.size();
+            if !segment.holes().is_empty() {
+                let (directory, offset) = (self.directory().display(), segment.base_offset);
+                info!(%directory, %offset, "a quarantined segment goes with retention");
+            }
             self.rename_deleted(segment.base_offset, &mut removed.files)?;
         }
+        self.shared().refresh_damage();
         Ok(removed)
     }
 

@@ -1,7 +1,7 @@
 //! Walks the batches of a log file from front to back, in large sequential reads.
 //!
-//! What a crash or a worn disk left there is found here: the walk ends at the first bytes that are no batch in order, and
-//! [`find_batch_after`] tells whether something sound comes behind them.
+//! The walk ends at the first bytes that are no batch in order. What a crash or a worn disk left there, and whether anything
+//! sound comes behind, is [`crate::survey`]'s to tell.
 
 use std::io;
 
@@ -16,8 +16,12 @@ pub(crate) const MARKER_LIMIT: DecompressionLimit = DecompressionLimit::bytes(40
 const CHUNK_BYTES: usize = 1 << 20;
 /// How much is read where only headers are wanted and batches may be far apart.
 pub(crate) const HEADER_CHUNK_BYTES: usize = 16 << 10;
-/// How many candidates [`find_batch_after`] takes the checksum of before it gives up.
-const CANDIDATES_MAX: u32 = 10_000;
+
+/// How many candidates a search for a sound batch takes the checksum of before it gives up.
+pub(crate) const CANDIDATES_MAX: u32 = 10_000;
+/// Where the format's version stands in a header, and the only one there is.
+const MAGIC_AT: usize = 16;
+const MAGIC: u8 = 2;
 
 /// How thoroughly a walk looks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -113,6 +117,35 @@ impl<'f, F: File> Window<'f, F> {
         }
     }
 
+    /// The first header from `from` on, byte by byte, whose batch ends within the file and for which `fits` holds; and where
+    /// it is. Its checksum is not taken.
+    pub(crate) fn find_header(
+        &mut self,
+        from: u64,
+        fits: impl Fn(&BatchHeader) -> bool,
+    ) -> io::Result<Option<(BatchHeader, u64)>> {
+        let size = self.size;
+        let mut at = from;
+        while at + HEADER_BYTES as u64 <= size {
+            let bytes = self.at(at, HEADER_BYTES)?;
+            let starts = bytes.len() + 1 - HEADER_BYTES;
+            let found = (0..starts).find_map(|start| {
+                if bytes[start + MAGIC_AT] != MAGIC {
+                    return None;
+                }
+                let header = BatchHeader::parse(&bytes[start..]).ok()?;
+                let position = at + start as u64;
+                let is_whole = header.size_bytes() as u64 <= size - position;
+                (is_whole && fits(&header)).then_some((header, position))
+            });
+            if found.is_some() {
+                return Ok(found);
+            }
+            at += starts as u64;
+        }
+        Ok(None)
+    }
+
     /// Whether the checksum of the batch at `position` is right. Batches larger than a chunk are read piecewise.
     pub(crate) fn is_sound(&mut self, header: &BatchHeader, position: u64) -> io::Result<bool> {
         let mut at = position + CHECKSUMMED_FROM as u64;
@@ -173,44 +206,4 @@ pub(crate) fn begins_sound<F: File>(file: &F, size: u64, expected: Offset) -> io
         Some(header) if header.first_offset() >= expected => window.is_sound(&header, 0),
         _ => Ok(false),
     }
-}
-
-/// The first sound batch behind `position` that could follow `expected`, and where it is.
-pub(crate) fn find_batch_after<F: File>(
-    file: &F,
-    position: u64,
-    size: u64,
-    expected: Offset,
-) -> io::Result<Option<(BatchHeader, u64)>> {
-    const MAGIC_AT: usize = 16;
-    let mut window = Window::new(file, size, Check::Checksums);
-    let mut probe = Window::new(file, size, Check::Checksums);
-    let mut candidates = 0;
-    let mut at = position + 1;
-    while at + HEADER_BYTES as u64 <= size {
-        let bytes = window.at(at, HEADER_BYTES)?;
-        let starts = bytes.len() - HEADER_BYTES + 1;
-        let found = (0..starts).find_map(|start| {
-            if bytes[start + MAGIC_AT] != 2 {
-                return None;
-            }
-            let header = BatchHeader::parse(&bytes[start..]).ok()?;
-            let near = (0..i64::from(i32::MAX)).contains(&header.first_offset().since(expected));
-            let fits = header.size_bytes() as u64 <= size - (at + start as u64);
-            (near && fits).then_some((header, at + start as u64))
-        });
-        let Some((header, start)) = found else {
-            at += starts as u64;
-            continue;
-        };
-        if probe.is_sound(&header, start)? {
-            return Ok(Some((header, start)));
-        }
-        candidates += 1;
-        if candidates >= CANDIDATES_MAX {
-            return Ok(None);
-        }
-        at = start + 1;
-    }
-    Ok(None)
 }

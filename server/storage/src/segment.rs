@@ -9,15 +9,17 @@
 //! has its indexes in memory (and in the files, for tools and the next start); the others are looked up in their files.
 
 use std::io;
-use std::ops::Range;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
+use arc_swap::{ArcSwap, ArcSwapOption};
 use model::record_batch::BatchHeader;
 use model::{Offset, Timestamp};
 
+use crate::batch_bases::{Bases, BatchBases, Cursor};
 use crate::disk::{File, read_exact_at};
 use crate::scan::{Check, Window};
+use crate::survey::Hole;
 use crate::{offset_index, time_index};
 
 /// Stands for "not looked up yet" in [`Segment::largest_timestamp`]: no producer can send it.
@@ -39,8 +41,12 @@ pub(crate) struct Segment<F> {
     size: AtomicU64,
     indexes: RwLock<Indexes<F>>,
     largest_timestamp: AtomicI64,
-    /// Stretches of bytes that are no sound batches, found when the log was opened.
-    holes: OnceLock<Vec<Range<u64>>>,
+    /// Where the next segment begins; the greatest offset for the last one.
+    limit: AtomicI64,
+    /// Stretches of bytes that are never served, ascending.
+    holes: ArcSwap<Vec<Hole>>,
+    /// Where the batches begin, if that was written down.
+    bases: ArcSwapOption<BatchBases<F>>,
 }
 
 /// Where the indexes of a segment are.
@@ -71,8 +77,45 @@ impl<F: File> Segment<F> {
             size: AtomicU64::new(size),
             indexes: RwLock::new(indexes),
             largest_timestamp: AtomicI64::new(TIMESTAMP_UNKNOWN),
-            holes: OnceLock::new(),
+            limit: AtomicI64::new(i64::MAX),
+            holes: ArcSwap::default(),
+            bases: ArcSwapOption::empty(),
         }
+    }
+
+    /// Lets readers hold the batches against a list of where they begin.
+    pub(crate) fn set_bases(&self, bases: Option<BatchBases<F>>) {
+        self.bases.store(bases.map(Arc::new));
+    }
+
+    pub(crate) fn bases(&self) -> Option<Arc<BatchBases<F>>> {
+        self.bases.load_full()
+    }
+
+    /// The list in memory; `None` if there is none, or it is of no use.
+    pub(crate) fn load_bases(&self) -> io::Result<Option<Bases>> {
+        match self.bases() {
+            Some(bases) => bases.load(&self.log, self.size(), self.base_offset),
+            None => Ok(None),
+        }
+    }
+
+    /// Whether the batch of `header` begins where the one does that `cursor` is at. Moves it on.
+    pub(crate) fn is_placed(&self, cursor: &mut Cursor<'_, F>, header: &BatchHeader) -> io::Result<bool> {
+        match self.relative(header.first_offset()) {
+            Some(relative) => cursor.next_is(relative),
+            None => Ok(false),
+        }
+    }
+
+    /// A cursor at the batch that begins at `offset`, if the list says that one does.
+    pub(crate) fn cursor_at<'b>(
+        &self,
+        bases: &'b BatchBases<F>,
+        offset: Offset,
+        wait: Wait,
+    ) -> io::Result<Cursor<'b, F>> {
+        bases.at(self.relative(offset).unwrap_or(u32::MAX), wait)
     }
 
     pub(crate) fn size(&self) -> u64 {
@@ -92,13 +135,25 @@ impl<F: File> Segment<F> {
         u32::try_from(offset.since(self.base_offset)).ok()
     }
 
-    /// Lets readers pass over damaged stretches. Counts once.
-    pub(crate) fn set_holes(&self, holes: Vec<Range<u64>>) {
-        self.holes.get_or_init(|| holes);
+    /// Where the next segment begins; `None` if this is the last.
+    pub(crate) fn limit(&self) -> Option<Offset> {
+        let limit = self.limit.load(Ordering::Acquire);
+        (limit < i64::MAX).then(|| Offset::new(limit))
     }
 
-    fn hole_at(&self, position: u64) -> Option<&Range<u64>> {
-        self.holes.get()?.iter().find(|hole| hole.start == position)
+    pub(crate) fn set_limit(&self, limit: Offset) {
+        self.limit.store(limit.get(), Ordering::Release);
+    }
+
+    /// Lets readers pass over damaged stretches.
+    pub(crate) fn set_holes(&self, holes: Vec<Hole>) {
+        self.holes.store(Arc::new(holes));
+        // It may have been that of a damaged batch.
+        self.set_largest_timestamp(TIMESTAMP_UNKNOWN);
+    }
+
+    pub(crate) fn holes(&self) -> Arc<Vec<Hole>> {
+        self.holes.load_full()
     }
 
     pub(crate) fn set_largest_timestamp(&self, timestamp: i64) {
@@ -138,7 +193,7 @@ impl<F: File> Segment<F> {
     /// Visits the batches from the one that holds `offset` on until `stop` says so.
     ///
     /// # Errors
-    /// `InvalidData` where the bytes are no batch.
+    /// `InvalidData` where the bytes are no batch in order.
     pub(crate) fn visit_from(
         &self,
         offset: Offset,
@@ -146,24 +201,56 @@ impl<F: File> Segment<F> {
         mut stop: impl FnMut(&Found) -> bool,
     ) -> io::Result<()> {
         let size = self.size();
+        let limit = Offset::new(self.limit.load(Ordering::Acquire));
+        let holes = self.holes.load();
         let mut window = Window::new(&self.log, size, Check::Headers).nowait(wait == Wait::Refused);
         let mut position = self.position_hint(offset, &mut window, wait)?;
+        // What an index entry bears out is in its place.
+        let mut expected = (position == 0).then_some(self.base_offset);
+        let bases = self.bases();
+        let mut cursor = match &bases {
+            Some(bases) if position == 0 => Some(bases.first(wait)),
+            _ => None,
+        };
         while position < size {
-            if let Some(hole) = self.hole_at(position) {
-                position = hole.end;
+            if let Some(hole) = hole_at(&holes, position) {
+                position = hole.bytes.end;
+                expected = Some(hole.from);
+                cursor = None;
                 continue;
             }
-            let Some(header) = window.header(position)? else {
-                return Err(io::Error::new(
-                    io::ErrorKind::InvalidData,
-                    "no batch where one should begin",
-                ));
+            let header = window.header(position)?.ok_or_else(no_batch)?;
+            let behind = position + header.size_bytes() as u64;
+            let first = header.first_offset();
+            let is_in_order = match expected {
+                Some(expected) if first > expected => {
+                    behind >= size
+                        || hole_at(&holes, behind).is_some()
+                        || window
+                            .header(behind)?
+                            .is_some_and(|next| next.first_offset() >= header.next_offset())
+                }
+                Some(expected) => first == expected,
+                None => true,
             };
+            if !is_in_order || header.next_offset() > limit {
+                return Err(no_batch());
+            }
+            if let Some(bases) = &bases {
+                let mut at = match cursor.take() {
+                    Some(cursor) => cursor,
+                    None => self.cursor_at(bases, first, wait)?,
+                };
+                if !self.is_placed(&mut at, &header)? {
+                    return Err(no_batch());
+                }
+                cursor = Some(at);
+            }
             let found = Found { header, position };
             if header.last_offset() >= offset && stop(&found) {
                 return Ok(());
             }
-            position += header.size_bytes() as u64;
+            (position, expected) = (behind, Some(header.next_offset()));
         }
         Ok(())
     }
@@ -182,6 +269,7 @@ impl<F: File> Segment<F> {
                     floor_in_file(offsets, wait, offset_entry, |entry: &offset_index::Entry| {
                         entry.relative_offset <= relative
                     })?
+                    .map(|(_, entry)| entry)
                 }
             }
         };
@@ -194,27 +282,49 @@ impl<F: File> Segment<F> {
         Ok(if sound { position } else { 0 })
     }
 
-    /// The last time index entry at or below `timestamp`.
-    fn time_floor(&self, timestamp: i64, wait: Wait) -> io::Result<Option<time_index::Entry>> {
+    /// The last time index entry at or below `timestamp`, and the one before it.
+    fn time_floor(
+        &self,
+        timestamp: i64,
+        wait: Wait,
+    ) -> io::Result<Option<(time_index::Entry, Option<time_index::Entry>)>> {
         let indexes = self.indexes.read().unwrap_or_else(PoisonError::into_inner);
         match &*indexes {
-            Indexes::Memory { times, .. } => Ok(time_index::floor(times, timestamp)),
-            Indexes::Files { times, .. } => floor_in_file(times, wait, time_entry, |entry: &time_index::Entry| {
-                entry.timestamp <= timestamp
-            }),
+            Indexes::Memory { times, .. } => {
+                let after = times.partition_point(|entry| entry.timestamp <= timestamp);
+                let before = after.checked_sub(2).map(|at| times[at]);
+                Ok(after.checked_sub(1).map(|at| (times[at], before)))
+            }
+            Indexes::Files { times, .. } => {
+                let floor = floor_in_file(times, wait, time_entry, |entry: &time_index::Entry| {
+                    entry.timestamp <= timestamp
+                })?;
+                let Some((slot, entry)) = floor else { return Ok(None) };
+                let before = match slot.checked_sub(1) {
+                    Some(slot) => Some(time_entry(&read_slot(times, wait, slot)?)),
+                    None => None,
+                };
+                Ok(Some((entry, before)))
+            }
         }
     }
 
-    /// As [`Segment::time_floor`], but only what the log bears out: the index may be anything.
+    /// The last time index entry at or below `timestamp`, if the log bears it out, for its time; and where to look from for
+    /// greater ones: from the entry before it, for one that points too far would hide them, and only one is damaged.
     fn verified_time_floor(&self, timestamp: i64, wait: Wait) -> io::Result<Option<time_index::Entry>> {
-        let Some(entry) = self.time_floor(timestamp, wait)? else {
+        let Some((entry, before)) = self.time_floor(timestamp, wait)? else {
             return Ok(None);
         };
+        if before.is_some_and(|before| before.relative_offset > entry.relative_offset) {
+            return Ok(None);
+        }
         let offset = self.base_offset.plus(i64::from(entry.relative_offset));
         let found = self.find(offset, wait)?;
-        Ok(found
-            .is_some_and(|found| found.header.max_timestamp == entry.timestamp)
-            .then_some(entry))
+        let is_borne_out = found.is_some_and(|found| found.header.max_timestamp == entry.timestamp);
+        Ok(is_borne_out.then_some(time_index::Entry {
+            relative_offset: before.map_or(0, |before| before.relative_offset),
+            ..entry
+        }))
     }
 
     /// The first batch whose greatest timestamp is at or above `timestamp` and which ends at or above `from`.
@@ -235,6 +345,24 @@ impl<F: File> Segment<F> {
     }
 }
 
+fn no_batch() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "no batch where one should begin")
+}
+
+fn hole_at(holes: &[Hole], position: u64) -> Option<&Hole> {
+    holes.iter().find(|hole| hole.bytes.contains(&position))
+}
+
+/// Tells each segment where the next begins.
+pub(crate) fn set_limits<F: File>(segments: &[Arc<Segment<F>>]) {
+    for pair in segments.windows(2) {
+        pair[0].set_limit(pair[1].base_offset);
+    }
+    if let Some(last) = segments.last() {
+        last.set_limit(Offset::MAX);
+    }
+}
+
 fn offset_entry(bytes: &[u8; offset_index::ENTRY_BYTES]) -> offset_index::Entry {
     offset_index::Entry::from_bytes(*bytes)
 }
@@ -243,32 +371,46 @@ fn time_entry(bytes: &[u8; time_index::ENTRY_BYTES]) -> time_index::Entry {
     time_index::Entry::from_bytes(*bytes)
 }
 
-/// The last entry of an index file for which `is_below` holds. Slots of zeroes behind the first are no entries.
+/// The last entry of an index file for which `is_below` holds, and its slot. Slots of zeroes behind the first are no
+/// entries.
 fn floor_in_file<F: File, E, const N: usize>(
     file: &F,
     wait: Wait,
     parse: impl Fn(&[u8; N]) -> E,
     is_below: impl Fn(&E) -> bool,
-) -> io::Result<Option<E>> {
+) -> io::Result<Option<(u64, E)>> {
     let slots = file.size_bytes()? / N as u64;
     let (mut low, mut high) = (0, slots);
     let mut best = None;
     while low < high {
         let middle = low + (high - low) / 2;
-        let mut slot = [0; N];
-        match wait {
-            Wait::Allowed => read_exact_at(file, &mut slot, middle * N as u64)?,
-            Wait::Refused if file.read_at_nowait(&mut slot, middle * N as u64)? == N => {}
-            Wait::Refused => return Err(io::ErrorKind::WouldBlock.into()),
-        }
+        let slot = read_slot(file, wait, middle)?;
         let entry = parse(&slot);
         let empty = middle > 0 && slot == [0; N];
         if !empty && is_below(&entry) {
-            best = Some(entry);
+            best = Some((middle, entry));
             low = middle + 1;
         } else {
             high = middle;
         }
     }
     Ok(best)
+}
+
+fn read_slot<F: File, const N: usize>(file: &F, wait: Wait, slot: u64) -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    fill(file, &mut bytes, slot * N as u64, wait)?;
+    Ok(bytes)
+}
+
+/// Fills `buffer` from `position` on.
+///
+/// # Errors
+/// As the disk says; [`io::ErrorKind::WouldBlock`] where waiting is refused and there is no other way.
+pub(crate) fn fill<F: File>(file: &F, buffer: &mut [u8], position: u64, wait: Wait) -> io::Result<()> {
+    match wait {
+        Wait::Allowed => read_exact_at(file, buffer, position),
+        Wait::Refused if file.read_at_nowait(buffer, position)? == buffer.len() => Ok(()),
+        Wait::Refused => Err(io::ErrorKind::WouldBlock.into()),
+    }
 }

@@ -63,12 +63,6 @@ pub(crate) fn read_all(file: &impl File, entries_max: usize) -> io::Result<Optio
     Ok(ascending.then_some(entries))
 }
 
-/// The last entry whose timestamp is at or below `timestamp`.
-pub(crate) fn floor(entries: &[Entry], timestamp: i64) -> Option<Entry> {
-    let after = entries.partition_point(|entry| entry.timestamp <= timestamp);
-    after.checked_sub(1).map(|at| entries[at])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,8 +3,9 @@
 use coordinator::pending::{PendingTransactions, TooManyPending};
 use coordinator::{GroupShard, Record, Shard, shard::ReplayError, shard::Replayed};
 use model::record_batch::{Batch, BatchError, Batches, ControlType, DecompressionLimit, RecordReader};
-use storage::Wait;
-use tracing::{debug, info};
+use model::{ErrorCode, Offset};
+use storage::{DamagedRange, Wait};
+use tracing::{debug, error, info};
 
 use crate::errors::Refusal;
 use crate::partitions::Partition;
@@ -37,6 +38,18 @@ pub(crate) enum LoadError {
     },
 }
 
+/// The damage that a read was refused for.
+fn damaged(partition: &Partition, refusal: &Refusal, offset: Offset) -> Option<DamagedRange> {
+    if refusal.code != ErrorCode::CorruptMessage {
+        return None;
+    }
+    let damage = partition.damage();
+    damage
+        .iter()
+        .find(|range| range.from <= offset && offset < range.to)
+        .copied()
+}
+
 /// Gives the shard back as the log has it. Blocks for as long as the disk takes.
 pub(crate) fn load(partition: &Partition, shard: GroupShard) -> Result<GroupShard, LoadError> {
     let mut from = partition.ends().log_start_offset;
@@ -51,7 +64,19 @@ pub(crate) fn load(partition: &Partition, shard: GroupShard) -> Result<GroupShar
             offset: from.get(),
             code: refusal.code,
         };
-        let slice = partition.read(from, READ_BYTES, true, Wait::Allowed).map_err(read)?;
+        let slice = partition.read(from, READ_BYTES, true, Wait::Allowed);
+        let damage = slice
+            .as_ref()
+            .err()
+            .and_then(|refusal| damaged(partition, refusal, from));
+        if let Some(range) = damage {
+            // The groups go on with what the rest says: what was committed in there is as if it had not been.
+            let (topic, partition) = (partition.topic(), partition.index());
+            error!(%topic, %partition, from = %range.from, to = %range.to, "offsets in damaged records are lost");
+            from = range.to;
+            continue;
+        }
+        let slice = slice.map_err(read)?;
         if slice.records.is_empty() {
             break;
         }

@@ -10,7 +10,7 @@ use metadata::Image;
 use model::{BrokerId, Offset, PartitionIndex, Timestamp, TopicId, TopicName, TopicPartition, Uuid};
 use storage::log_directory::{DirectoryError, FolderKind};
 use storage::{Disk, LogDirectory, LogOptions, OpenError, PartitionLog, RealDisk, Recovery};
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use super::Partition;
 
@@ -178,7 +178,18 @@ impl LogDirectories {
                 if folder.kind != FolderKind::Partition || partition.topic.as_str() == METADATA_TOPIC {
                     continue;
                 }
-                let topic_id = directory.log_directory.topic_id_of(partition)?;
+                let expected = image.topics.by_name(partition.topic.as_str()).map(|topic| topic.id);
+                let topic_id = match expected {
+                    Some(expected) => directory.log_directory.topic_id_near(partition, expected),
+                    None => directory.log_directory.topic_id_of(partition),
+                };
+                let topic_id = match topic_id {
+                    Err(error @ DirectoryError::PartitionMetadata(_)) => {
+                        error!(%error, "the folder stays where it is");
+                        continue;
+                    }
+                    read => read?,
+                };
                 let known = topic_id.and_then(|id| image.topics.by_id(id)?.partitions.get(&partition.partition));
                 if known.is_some_and(|partition| partition.replicas.contains(&broker)) {
                     continue;
@@ -327,7 +338,7 @@ impl State {
     fn find(&mut self, partition: &TopicPartition, topic_id: TopicId) -> Result<usize, LogDirectoriesError> {
         for at in 0..self.directories.len() {
             let directory = &mut self.directories[at].log_directory;
-            match directory.topic_id_of(partition)? {
+            match directory.topic_id_near(partition, topic_id)? {
                 Some(found) if found == topic_id => return Ok(at),
                 Some(_) => {
                     let path = directory.set_stray_aside(partition, unique()?)?;
@@ -355,8 +366,9 @@ fn report(partition: &TopicPartition, recovery: &Recovery) {
             "log recovered"
         );
     }
-    for damage in &recovery.damage {
-        warn!(partition = %partition, from = %damage.from, to = %damage.to, "records are damaged: not served, not cut");
+    if !recovery.damage.is_empty() {
+        let ranges = recovery.damage.len();
+        warn!(topic = %partition.topic, partition = %partition.partition, ranges, "the log has damaged records");
     }
 }
 

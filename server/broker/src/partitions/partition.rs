@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -14,7 +15,10 @@ use bytes::Bytes;
 use model::record_batch::DecompressionLimit;
 use model::{ErrorCode, LeaderEpoch, Offset, PartitionIndex, Timestamp, TopicName, TopicPartition, Uuid};
 use replication::{Effect, Replica, WaiterId};
-use storage::{DeleteRecordsError, LogOptions, LogReader, Origin, ReadRequest, RealDisk, SyncHandle, Wait};
+use storage::{
+    DamagedRange, DeleteRecordsError, LogOptions, LogReader, Origin, ReadError, ReadRequest, RealDisk, Scrubbed,
+    SyncHandle, Wait,
+};
 use tokio::sync::{Notify, oneshot};
 use tracing::error;
 
@@ -287,6 +291,20 @@ impl Partition {
             }),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// What is known to be damaged.
+    pub(crate) fn damage(&self) -> Arc<Vec<DamagedRange>> {
+        self.reader.damage()
+    }
+
+    /// As [`LogReader::scrub`].
+    pub(crate) fn scrub(
+        &self,
+        from: Offset,
+        pace: impl FnMut(usize) -> ControlFlow<()>,
+    ) -> Result<Option<Scrubbed>, ReadError> {
+        self.reader.scrub(from, pace)
     }
 
     /// The record after the last committed one.

@@ -105,6 +105,8 @@ pub struct LogSettings {
     pub cleaner_io_buffer_bytes: usize,
     /// `None` for no limit.
     pub cleaner_bytes_per_second: Option<f64>,
+    /// `None` where logs are not scrubbed.
+    pub scrub_bytes_per_second: Option<u64>,
     pub producer_id_expiration: Duration,
     pub producer_id_expiration_check_interval: Duration,
 }
@@ -408,6 +410,7 @@ fn log(values: &BrokerValues) -> Result<LogSettings, ConfigError> {
         cleaner_io_buffer_bytes: values.size("log.cleaner.io.buffer.size")?,
         cleaner_dedupe_buffer_bytes: limit(values, "log.cleaner.dedupe.buffer.size")?.unwrap_or(0),
         cleaner_bytes_per_second: Some(rate).filter(|rate| *rate > 0.0 && *rate < f64::MAX),
+        scrub_bytes_per_second: limit(values, "millstream.log.scrub.bytes.per.second")?.filter(|rate| *rate > 0),
         producer_id_expiration: millis(values, "producer.id.expiration.ms")?,
         producer_id_expiration_check_interval: millis(values, "producer.id.expiration.check.interval.ms")?,
     })

@@ -40,6 +40,10 @@ pub enum Notice {
         partition: TopicPartition,
         transaction: OpenTransaction,
     },
+    /// A node of ours has found records that cannot be read.
+    Damaged {
+        partition: TopicPartition,
+    },
     /// An internal topic of ours.
     OwnTopic {
         topic: String,
@@ -77,6 +81,7 @@ impl Notice {
             Notice::ShareState { .. } => "share-state",
             Notice::AbortedTransactions { .. } => "aborted-transactions",
             Notice::OpenTransaction { .. } => "open-transaction",
+            Notice::Damaged { .. } => "damaged",
             Notice::OwnTopic { .. } => "own-topic",
             Notice::Stray { .. } => "stray",
             Notice::FolderMissing { .. } => "folder-missing",
@@ -132,6 +137,10 @@ impl fmt::Display for Notice {
                 "{partition} holds a transaction of producer {} that began at offset {} and has not ended: nothing here \
                  ends it, and readers see its records",
                 transaction.producer, transaction.first_offset
+            ),
+            Notice::Damaged { partition } => write!(
+                f,
+                "{partition} holds damaged records, which are taken along as they are: log verify says which"
             ),
             Notice::OwnTopic { topic } => write!(f, "{topic} is Millstream's own; Kafka serves it as any other topic"),
             Notice::Stray { folder } => {

@@ -181,9 +181,15 @@ pub fn plan(source: &Source<'_>, direction: Direction) -> Result<Plan, Refusal> 
 }
 
 impl Plan {
+    /// Whether Kafka takes over.
+    #[must_use]
+    pub fn is_for_kafka(&self) -> bool {
+        self.direction == Direction::Export
+    }
+
     /// The records of the snapshot.
     pub fn records(&self) -> impl Iterator<Item = MetadataRecord> + '_ {
-        let keep_own = self.direction == Direction::Import;
+        let keep_own = !self.is_for_kafka();
         self.image.records().filter(move |record| match record {
             MetadataRecord::Config(config) => keep_own || !config.name.starts_with(OWN_KEYS),
             _ => true,
@@ -446,6 +452,10 @@ fn notices_of_files(source: &Source<'_>, notices: &mut Vec<Notice>) {
         .filter(|it| it.folder.kind == FolderKind::Stray);
     notices.extend(strays.map(|it| Notice::Stray {
         folder: it.folder.name.clone(),
+    }));
+    let damaged = source.inventory.partitions.iter().filter(|it| it.is_quarantined);
+    notices.extend(damaged.map(|it| Notice::Damaged {
+        partition: it.folder.partition.clone(),
     }));
     notices.extend(source.inventory.left_out.iter().filter_map(|left_out| match left_out {
         LeftOut::Leftover(_) => None,

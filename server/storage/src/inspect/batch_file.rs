@@ -18,7 +18,7 @@ use model::record_batch::{BatchError, BatchHeader, HEADER_BYTES};
 
 use crate::disk::{Disk, File, OpenMode, read_exact_at};
 use crate::file_names::Kind;
-use crate::scan::{Check, Window, find_batch_after};
+use crate::scan::{CANDIDATES_MAX, Check, Window};
 
 /// No larger batch is read into memory.
 pub const BATCH_BYTES_MAX: usize = 128 << 20;
@@ -224,4 +224,26 @@ impl<F: File> BatchFile<F> {
         read_exact_at(&self.file, &mut bytes, batch.position)?;
         Ok(bytes.into())
     }
+}
+
+/// The first sound batch behind `position` that could follow `expected`, and where it is.
+fn find_batch_after<F: File>(
+    file: &F,
+    position: u64,
+    size: u64,
+    expected: Offset,
+) -> io::Result<Option<(BatchHeader, u64)>> {
+    let near = 0..i64::from(i32::MAX);
+    let mut window = Window::new(file, size, Check::Checksums);
+    let mut probe = Window::new(file, size, Check::Checksums);
+    let mut at = position + 1;
+    for _ in 0..CANDIDATES_MAX {
+        let found = window.find_header(at, |header| near.contains(&header.first_offset().since(expected)))?;
+        let Some((header, start)) = found else { break };
+        if probe.is_sound(&header, start)? {
+            return Ok(Some((header, start)));
+        }
+        at = start + 1;
+    }
+    Ok(None)
 }

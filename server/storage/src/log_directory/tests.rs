@@ -76,10 +76,14 @@ fn checkpoints_are_there_at_the_next_start() {
     let directory = open(&disk);
     let start = Start {
         clean: false,
-        recovery_point: Offset::new(5),
+        recovery_point: Offset::new(4),
         log_start_offset: Offset::new(2),
     };
-    assert_eq!(directory.start_of(&partition()), start);
+    assert_eq!(
+        directory.start_of(&partition()),
+        start,
+        "the lesser of the two that say what was synced"
+    );
     assert_eq!(directory.high_watermark_of(&partition()), Offset::new(4));
     assert_eq!(directory.cleaned_to(&partition()), Some(Offset::new(3)));
 }
@@ -98,6 +102,45 @@ fn the_cleaners_checkpoint_is_kafkas_and_one_that_is_malformed_is_no_obstacle() 
     drop(directory);
     replace_file(&disk, path, b"7\nwhat").unwrap();
     assert_eq!(open(&disk).cleaned_to(&partition()), None);
+}
+
+#[test]
+fn a_checkpoint_that_is_damaged_makes_more_to_read_and_never_less() {
+    for (damaged, left) in [
+        (RECOVERY_POINT_CHECKPOINT, 0),
+        (HIGH_WATERMARK_CHECKPOINT, 5),
+        (LOG_START_CHECKPOINT, 4),
+    ] {
+        let disk = formatted();
+        let mut directory = open(&disk);
+        directory.set_recovery_point(&partition(), Offset::new(5));
+        directory.set_high_watermark(&partition(), Offset::new(4));
+        directory.write_recovery_points().unwrap();
+        directory.write_log_starts().unwrap();
+        directory.write_high_watermarks().unwrap();
+        drop(directory);
+        replace_file(&disk, &Path::new("/d").join(damaged), b"0\n1\na-b.c 12 x\n").unwrap();
+        assert_eq!(
+            open(&disk).start_of(&partition()).recovery_point,
+            Offset::new(left),
+            "{damaged}"
+        );
+    }
+}
+
+#[test]
+fn an_id_with_a_flipped_bit_is_damage_and_not_another_topic() {
+    let disk = formatted();
+    let directory = open(&disk);
+    directory.create_partition(&partition(), ID).unwrap();
+    let mut bytes = *ID.as_bytes();
+    bytes[3] ^= 0x10;
+    let near = model::Uuid::from_bytes(bytes);
+    assert!(matches!(
+        directory.create_partition(&partition(), near),
+        Err(DirectoryError::PartitionMetadata(_))
+    ));
+    assert_eq!(directory.topic_id_near(&partition(), OTHER).unwrap(), Some(ID));
 }
 
 #[test]

@@ -1,13 +1,12 @@
 //! Looks offsets up by time (ListOffsets): batches by their header, the record within the one that matters.
 
-use std::io;
 use std::sync::Arc;
 
 use bytes::BytesMut;
 use model::record_batch::{Batch, DecompressionLimit, RecordReader};
 use model::{LeaderEpoch, Offset, Timestamp};
 
-use super::{LogReader, ReadError, fill};
+use super::{LogReader, ReadError, Trouble, fill, sound};
 use crate::disk::Disk;
 use crate::segment::{Found, Segment, Wait};
 
@@ -32,6 +31,15 @@ impl<D: Disk> LogReader<D> {
         limit: DecompressionLimit,
         wait: Wait,
     ) -> Result<Option<TimestampOffset>, ReadError> {
+        self.looking(self.log_start_offset(), wait, || self.find_time(timestamp, limit, wait))
+    }
+
+    fn find_time(
+        &self,
+        timestamp: Timestamp,
+        limit: DecompressionLimit,
+        wait: Wait,
+    ) -> Result<Option<TimestampOffset>, Trouble<D::File>> {
         let log_start = self.log_start_offset();
         let mut from = log_start;
         for segment in self.shared.segments.load_full().iter() {
@@ -39,7 +47,7 @@ impl<D: Disk> LogReader<D> {
                 continue;
             }
             // A batch may have its late records below the log's start: then the next one is asked.
-            while let Some(found) = readable(segment.find_timestamp(timestamp.millis(), from, wait), from)? {
+            while let Some(found) = sound(segment, segment.find_timestamp(timestamp.millis(), from, wait))? {
                 let hit = self.record_in(segment, found, limit, wait, |record_offset, record_timestamp| {
                     record_timestamp >= timestamp && record_offset >= log_start
                 })?;
@@ -62,6 +70,14 @@ impl<D: Disk> LogReader<D> {
         limit: DecompressionLimit,
         wait: Wait,
     ) -> Result<Option<TimestampOffset>, ReadError> {
+        self.looking(self.log_start_offset(), wait, || self.find_greatest(limit, wait))
+    }
+
+    fn find_greatest(
+        &self,
+        limit: DecompressionLimit,
+        wait: Wait,
+    ) -> Result<Option<TimestampOffset>, Trouble<D::File>> {
         let segments = self.shared.segments.load_full();
         let mut best: Option<(Timestamp, &Arc<Segment<D::File>>)> = None;
         for segment in segments.iter() {
@@ -76,8 +92,9 @@ impl<D: Disk> LogReader<D> {
             return Ok(None);
         };
         let base = segment.base_offset;
-        let Some(found) = readable(segment.find_timestamp(timestamp.millis(), base, wait), base)? else {
-            return Ok(None);
+        let Some(found) = sound(segment, segment.find_timestamp(timestamp.millis(), base, wait))? else {
+            // The batch that had it is damaged.
+            return self.greatest_left(limit, wait);
         };
         let hit = self.record_in(segment, found, limit, wait, |_, record_timestamp| {
             record_timestamp >= timestamp
@@ -90,7 +107,11 @@ impl<D: Disk> LogReader<D> {
     }
 
     /// As [`LogReader::offset_of_max_timestamp`], by the headers of all batches that have records.
-    fn greatest_left(&self, limit: DecompressionLimit, wait: Wait) -> Result<Option<TimestampOffset>, ReadError> {
+    fn greatest_left(
+        &self,
+        limit: DecompressionLimit,
+        wait: Wait,
+    ) -> Result<Option<TimestampOffset>, Trouble<D::File>> {
         let segments = self.shared.segments.load_full();
         let mut best: Option<(Found, &Arc<Segment<D::File>>)> = None;
         for segment in segments.iter() {
@@ -102,7 +123,7 @@ impl<D: Disk> LogReader<D> {
                 }
                 false
             });
-            readable(visited, base)?;
+            sound(segment, visited)?;
         }
         let Some((found, segment)) = best else {
             return Ok(None);
@@ -113,27 +134,38 @@ impl<D: Disk> LogReader<D> {
         })
     }
 
-    fn ends_below(&self, segment: &Segment<D::File>, from: Offset, wait: Wait) -> Result<bool, ReadError> {
-        Ok(segment.base_offset < from && readable(segment.find(from, wait), from)?.is_none())
+    fn ends_below(&self, segment: &Arc<Segment<D::File>>, from: Offset, wait: Wait) -> Result<bool, Trouble<D::File>> {
+        Ok(segment.base_offset < from && sound(segment, segment.find(from, wait))?.is_none())
     }
 
-    fn is_older(&self, segment: &Segment<D::File>, timestamp: Timestamp, wait: Wait) -> Result<bool, ReadError> {
+    fn is_older(
+        &self,
+        segment: &Arc<Segment<D::File>>,
+        timestamp: Timestamp,
+        wait: Wait,
+    ) -> Result<bool, Trouble<D::File>> {
         Ok(largest(segment, wait)?.is_none_or(|largest| largest < timestamp))
     }
 
     fn record_in(
         &self,
-        segment: &Segment<D::File>,
+        segment: &Arc<Segment<D::File>>,
         found: Found,
         limit: DecompressionLimit,
         wait: Wait,
         is_wanted: impl Fn(Offset, Timestamp) -> bool,
-    ) -> Result<Option<TimestampOffset>, ReadError> {
+    ) -> Result<Option<TimestampOffset>, Trouble<D::File>> {
+        let suspect = || Trouble::Suspect(segment.clone());
+        // Sound on the disk, but nothing that can be opened.
         let corrupt = || ReadError::Corrupt(found.header.first_offset());
         let mut buffer = BytesMut::zeroed(found.header.size_bytes());
-        fill(&segment.log, &mut buffer, found.position, wait)?;
-        let (batch, _) = Batch::split_first(&buffer).map_err(|_| corrupt())?;
-        batch.check_crc().map_err(|_| corrupt())?;
+        fill(&segment.log, &mut buffer, found.position, wait).map_err(ReadError::from)?;
+        let (batch, _) = Batch::split_first(&buffer).map_err(|_| suspect())?;
+        batch.check_crc().map_err(|_| suspect())?;
+        let mut span = self.span(found.header.last_offset());
+        if !self.is_of(&mut span, &found.header) {
+            return Err(suspect());
+        }
         let mut reader = RecordReader::new(batch, limit).map_err(|_| corrupt())?;
         while let Some(record) = reader.next_record().map_err(|_| corrupt())? {
             if is_wanted(record.offset, record.timestamp) {
@@ -148,13 +180,6 @@ impl<D: Disk> LogReader<D> {
     }
 }
 
-fn largest<F: crate::disk::File>(segment: &Segment<F>, wait: Wait) -> Result<Option<Timestamp>, ReadError> {
-    readable(segment.largest_timestamp(wait), segment.base_offset)
-}
-
-fn readable<T>(result: io::Result<T>, from: Offset) -> Result<T, ReadError> {
-    result.map_err(|error| match error.kind() {
-        io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => ReadError::Corrupt(from),
-        _ => error.into(),
-    })
+fn largest<F: crate::disk::File>(segment: &Arc<Segment<F>>, wait: Wait) -> Result<Option<Timestamp>, Trouble<F>> {
+    sound(segment, segment.largest_timestamp(wait))
 }

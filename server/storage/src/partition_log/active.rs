@@ -80,6 +80,10 @@ impl<F: File> Active<F> {
         self.segment.base_offset
     }
 
+    pub(crate) fn largest_timestamp(&self) -> i64 {
+        self.largest_timestamp
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.segment.size() == 0
     }

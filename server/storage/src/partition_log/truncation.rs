@@ -103,7 +103,6 @@ impl<D: Disk> PartitionLog<D> {
         self.shared.truncations.fetch_add(1, Ordering::AcqRel);
         self.sync.note_truncation(end);
         self.shared.synced.fetch_min(end.get(), Ordering::AcqRel);
-        self.change_epochs(|epochs| epochs.truncate_from_end(end))?;
         self.remove_snapshots(|offset| offset > end)?;
         for gone in segments[kept + 1..].iter().rev() {
             self.remove_segment_files(gone.base_offset)?;
@@ -114,12 +113,15 @@ impl<D: Disk> PartitionLog<D> {
         segment.publish_size(position);
         segment.log.truncate(position)?;
         segment.log.sync()?;
+        // Only now, so that the epochs of whatever is there are known at any time.
+        self.change_epochs(|epochs| epochs.truncate_from_end(end))?;
         // The segment's file stays the same one, but its indexes come back to memory: the log is written here again.
         let reopened = recovery::reopen_segment(&self.disk, &self.directory, segment, position, &self.options, now)?;
         self.active = reopened;
         let mut list = segments[..kept].to_vec();
         list.push(self.active.segment.clone());
-        self.shared.segments.store(Arc::new(list));
+        self.publish_segments(list);
+        self.shared.refresh_damage();
         self.shared.truncations.fetch_add(1, Ordering::AcqRel);
         self.reload_producers(end)
     }
@@ -137,11 +139,12 @@ impl<D: Disk> PartitionLog<D> {
         }
         self.active = Active::create(&self.disk, &self.directory, start, now)?;
         self.disk.sync_directory(&self.directory)?;
-        self.shared.segments.store(Arc::new(vec![self.active.segment.clone()]));
+        self.publish_segments(vec![self.active.segment.clone()]);
         self.shared.log_start.store(start.get(), Ordering::Release);
         self.shared.log_end.store(start.get(), Ordering::Release);
         self.shared.synced.store(start.get(), Ordering::Release);
         self.sync.note_truncation(start);
+        self.shared.refresh_damage();
         self.producers = crate::ProducerStates::default();
         Ok(())
     }

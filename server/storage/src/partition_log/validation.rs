@@ -41,8 +41,6 @@ pub enum AppendError {
     },
     #[error("the offsets are used up")]
     OffsetsExhausted,
-    #[error("the log holds damaged records and takes no more until it is repaired")]
-    Damaged,
     #[error("the log's disk has failed")]
     Offline,
     #[error("the disk is full")]
@@ -70,9 +68,7 @@ impl AppendError {
             AppendError::Producer(ProducerError::Fenced { .. }) => ErrorCode::InvalidProducerEpoch,
             AppendError::Producer(ProducerError::OutOfOrder { .. }) => ErrorCode::OutOfOrderSequenceNumber,
             AppendError::OffsetsGoBack { .. } | AppendError::OffsetsExhausted => ErrorCode::UnknownServerError,
-            AppendError::Damaged | AppendError::Offline | AppendError::DiskFull | AppendError::Io(_) => {
-                ErrorCode::KafkaStorageError
-            }
+            AppendError::Offline | AppendError::DiskFull | AppendError::Io(_) => ErrorCode::KafkaStorageError,
         }
     }
 

@@ -13,8 +13,9 @@ use crate::file_names::Kind;
 use crate::leader_epochs::LeaderEpochs;
 use crate::partition_log::marker;
 use crate::producer_state::{ProducerStates, SNAPSHOT_BYTES_MAX};
-use crate::scan::{self, Check};
+use crate::scan::Check;
 use crate::segment::{Segment, Wait};
+use crate::survey::{Rules, survey};
 
 /// Only batches up to this size are looked into for a transaction marker; real ones are 78 bytes.
 const MARKER_BATCH_BYTES_MAX: usize = 4096;
@@ -23,10 +24,17 @@ const MARKER_BATCH_BYTES_MAX: usize = 4096;
 #[derive(Debug, Default)]
 pub(super) struct Replay {
     pub(super) producers: ProducerStates,
-    /// Batches that end below say nothing about epochs that is not known already.
-    pub(super) epochs_from: Offset,
-    /// Where the epoch of the batches changes.
-    epochs: Vec<(LeaderEpoch, Offset)>,
+    /// The batches' epochs, a run for each change.
+    epochs: Vec<Run>,
+}
+
+/// Neighbouring batches of one epoch.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    epoch: LeaderEpoch,
+    start: Offset,
+    end: Offset,
+    batches: u64,
 }
 
 impl Replay {
@@ -38,17 +46,44 @@ impl Replay {
     }
 
     pub(super) fn note_epoch(&mut self, header: &BatchHeader) {
-        if let Some(epoch) = header.leader_epoch()
-            && header.last_offset() >= self.epochs_from
-            && self.epochs.last().is_none_or(|(last, _)| *last != epoch)
-        {
-            self.epochs.push((epoch, header.first_offset()));
+        let Some(epoch) = header.leader_epoch() else { return };
+        let (start, end) = (header.first_offset(), header.next_offset());
+        match self.epochs.last_mut() {
+            Some(run) if run.epoch == epoch => {
+                run.end = end;
+                run.batches += 1;
+            }
+            _ => self.epochs.push(Run {
+                epoch,
+                start,
+                end,
+                batches: 1,
+            }),
         }
     }
 
-    pub(super) fn assign_to(&self, epochs: &mut LeaderEpochs) {
-        for (epoch, start_offset) in &self.epochs {
-            epochs.assign(*epoch, *start_offset);
+    /// Puts the epochs of the batches that end above `from` behind those that are known. Epochs ascend: where they do not,
+    /// the shorter run is a damaged batch.
+    pub(super) fn assign_to(&self, epochs: &mut LeaderEpochs, from: Offset) {
+        let mut runs: Vec<Run> = Vec::new();
+        for run in &self.epochs {
+            while runs
+                .last()
+                .is_some_and(|last| last.epoch > run.epoch && last.batches <= run.batches)
+            {
+                runs.pop();
+            }
+            match runs.last_mut() {
+                Some(last) if last.epoch > run.epoch => {}
+                Some(last) if last.epoch == run.epoch => {
+                    last.end = run.end;
+                    last.batches += run.batches;
+                }
+                _ => runs.push(*run),
+            }
+        }
+        for run in runs.iter().filter(|run| run.end > from) {
+            epochs.assign(run.epoch, run.start);
         }
     }
 }
@@ -105,44 +140,33 @@ pub(crate) fn visit_headers<F: File>(
         .partition_point(|segment| segment.base_offset <= from)
         .saturating_sub(1);
     for segment in &segments[first..] {
-        let size = segment.size();
-        let start = segment
-            .find(from, Wait::Allowed)
-            .unwrap_or(None)
-            .map_or(0, |found| found.position);
-        let mut at = scan::End {
-            position: start,
-            next_offset: segment.base_offset,
-            faulty: false,
+        let mut behind = Offset::ZERO;
+        let mut take = |header: &BatchHeader, position: u64| {
+            let is_wanted = header.last_offset() >= from && header.last_offset() < end;
+            if !is_wanted || header.first_offset() < behind {
+                return Ok(());
+            }
+            behind = header.next_offset();
+            visit(header, read_marker(&segment.log, header, position)?)
         };
-        loop {
-            at = scan::scan(
-                &segment.log,
-                at.position,
-                size,
-                at.next_offset,
-                Check::Headers,
-                |header, position| {
-                    if header.last_offset() < from || header.last_offset() >= end {
-                        return Ok(());
-                    }
-                    visit(header, read_marker(&segment.log, header, position)?)
-                },
-            )?;
-            if !at.faulty {
-                break;
+        let mut outcome = Ok(());
+        let visited = segment.visit_from(from, Wait::Allowed, |found| {
+            outcome = take(&found.header, found.position);
+            outcome.is_err()
+        });
+        match visited {
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                let bases = segment.load_bases()?;
+                let rules = Rules {
+                    limit: segment.limit(),
+                    bases: bases.as_ref(),
+                    ..Rules::bare(segment.base_offset)
+                };
+                survey(&segment.log, segment.size(), rules, Check::Checksums, take)?;
             }
-            match scan::find_batch_after(&segment.log, at.position, size, at.next_offset)? {
-                Some((header, position)) => {
-                    at = scan::End {
-                        position,
-                        next_offset: header.first_offset(),
-                        faulty: false,
-                    };
-                }
-                None => break,
-            }
+            visited => visited?,
         }
+        outcome?;
     }
     Ok(())
 }

@@ -10,7 +10,9 @@ use crate::checkpoint::{
     CLEANER_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT, LOG_START_CHECKPOINT, RECOVERY_POINT_CHECKPOINT, read_checkpoint,
 };
 use crate::disk::{DirectoryEntry, Disk, File, OpenMode, read_small_file};
-use crate::file_names::{CLEANED_SUFFIX, DELETED_SUFFIX, Kind, LEADER_EPOCH_CHECKPOINT, SWAP_SUFFIX, TEMPORARY_SUFFIX};
+use crate::file_names::{
+    CLEANED_SUFFIX, DELETED_SUFFIX, Kind, LEADER_EPOCH_CHECKPOINT, LEADER_EPOCH_CHECKSUM, SWAP_SUFFIX, TEMPORARY_SUFFIX,
+};
 use crate::inspect::TRANSACTION_ENTRY_BYTES;
 use crate::leader_epochs::LeaderEpochs;
 use crate::log_directory::{
@@ -18,6 +20,7 @@ use crate::log_directory::{
     parse_partition_metadata,
 };
 use crate::producer_state::{ProducerStates, SNAPSHOT_BYTES_MAX};
+use crate::quarantine::QUARANTINE_FILE;
 
 /// No list of leader epochs above this is read.
 const EPOCHS_BYTES_MAX: usize = 64 << 20;
@@ -45,6 +48,8 @@ pub struct PartitionFolder {
     pub aborted_transactions: u64,
     /// As of the newest producer snapshot.
     pub open_transactions: Vec<OpenTransaction>,
+    /// Whether a node of ours knows of damage in the log.
+    pub is_quarantined: bool,
     pub files: Vec<FileToCopy>,
 }
 
@@ -62,6 +67,8 @@ pub struct FileToCopy {
     pub size_bytes: u64,
     /// A log behind which there is another one: nobody writes to it any more.
     pub is_complete_log: bool,
+    /// Kafka has no such file; what is in it can be found out again.
+    pub is_own: bool,
 }
 
 /// What stays behind.
@@ -84,7 +91,7 @@ pub fn stock<D: Disk>(disk: &D, directory: &Path, apart: &[&str]) -> Result<Inve
         clean: exists(disk, &directory.join(CLEAN_SHUTDOWN_FILE))?,
         ..Inventory::default()
     };
-    // No node starts from a directory in which one of these cannot be read.
+    // A damaged one is for the node that it belongs to: it is made again at the next start.
     for name in [
         RECOVERY_POINT_CHECKPOINT,
         LOG_START_CHECKPOINT,
@@ -141,15 +148,16 @@ fn partition<D: Disk>(
     folder: Folder,
     left_out: &mut Vec<LeftOut>,
 ) -> Result<PartitionFolder, TransferError> {
+    let entries = list(disk, path)?;
     let mut partition = PartitionFolder {
         topic_id: None,
         latest_epoch: None,
         aborted_transactions: 0,
         open_transactions: Vec::new(),
+        is_quarantined: entries.iter().any(|entry| entry.name == QUARANTINE_FILE),
         files: Vec::new(),
         folder,
     };
-    let entries = list(disk, path)?;
     let of_kind = |wanted: Kind| {
         let parsed = entries.iter().filter_map(|entry| Kind::parse(&entry.name));
         parsed
@@ -179,6 +187,7 @@ fn partition<D: Disk>(
             name: entry.name.clone(),
             size_bytes,
             is_complete_log: matches!(kind, Some((Kind::Log, offset)) if Some(offset) < last_log),
+            is_own: is_own(&entry.name),
         });
     }
     if let Some(bytes) = read_if_there(disk, &path.join(PARTITION_METADATA), SMALL_FILE_BYTES_MAX)? {
@@ -208,7 +217,12 @@ fn partition<D: Disk>(
 /// Segments, snapshots and what says of whom they are; and a cleaner's segments that were about to take their place.
 fn is_taken(name: &str) -> bool {
     let name = name.strip_suffix(SWAP_SUFFIX).unwrap_or(name);
-    Kind::parse(name).is_some() || [LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA].contains(&name)
+    Kind::parse(name).is_some() || [LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA].contains(&name) || is_own(name)
+}
+
+fn is_own(name: &str) -> bool {
+    let name = name.strip_suffix(SWAP_SUFFIX).unwrap_or(name);
+    matches!(Kind::parse(name), Some((Kind::Bases, _))) || [LEADER_EPOCH_CHECKSUM, QUARANTINE_FILE].contains(&name)
 }
 
 fn is_leftover(name: &str) -> bool {

@@ -17,6 +17,8 @@ const UNFINISHED_SUFFIX: &str = ".unfinished";
 pub struct CopyOptions {
     /// Complete segments get a second name instead of a second copy.
     pub link_complete_logs: bool,
+    /// Files that only we know stay behind.
+    pub for_kafka: bool,
 }
 
 /// What was copied.
@@ -104,7 +106,11 @@ impl<D: Disk> Staging<D> {
             );
             let io = TransferError::io;
             self.disk.create_directory(&target).map_err(io(&target))?;
-            for file in &partition.files {
+            let files = partition
+                .files
+                .iter()
+                .filter(|file| !(options.for_kafka && file.is_own));
+            for file in files {
                 let (source, target) = (source.join(&file.name), target.join(&file.name));
                 if options.link_complete_logs && file.is_complete_log {
                     self.link(&source, &target)?;

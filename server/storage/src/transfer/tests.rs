@@ -151,7 +151,11 @@ fn a_copy_has_the_same_bytes_and_leaves_the_source_alone() {
     for link_complete_logs in [false, true] {
         let disk = source();
         let before = content(&disk, Path::new(SOURCE));
-        let tally = copy(&disk, CopyOptions { link_complete_logs }).unwrap();
+        let options = CopyOptions {
+            link_complete_logs,
+            for_kafka: false,
+        };
+        let tally = copy(&disk, options).unwrap();
         assert_eq!(tally.linked_bytes > 0, link_complete_logs);
         assert_eq!(content(&disk, Path::new(SOURCE)), before);
         for (name, bytes) in content(&disk, Path::new("/target/log")) {
@@ -193,6 +197,7 @@ fn a_target_with_anything_in_it_is_refused() {
 fn after_a_crash_at_any_call_there_is_a_whole_directory_or_none() {
     let options = CopyOptions {
         link_complete_logs: true,
+        for_kafka: false,
     };
     let (whole, first, last) = {
         let disk = source();
@@ -216,4 +221,31 @@ fn after_a_crash_at_any_call_there_is_a_whole_directory_or_none() {
         assert_eq!(content(&disk, Path::new("/target/log")), whole, "call {call}");
     }
     assert!(finished < 5, "the name comes last: {finished}");
+}
+
+#[test]
+fn files_that_only_we_know_are_not_for_kafka() {
+    let own = [
+        "00000000000000000000.bases",
+        "leader-epoch-checkpoint.crc",
+        "quarantine",
+    ];
+    for for_kafka in [false, true] {
+        let disk = source();
+        for name in own {
+            put(&disk, &format!("{SOURCE}/first-0/{name}"), b"x");
+        }
+        assert!(stock(&disk, Path::new(SOURCE), APART).unwrap().partitions[0].is_quarantined);
+        let options = CopyOptions {
+            link_complete_logs: false,
+            for_kafka,
+        };
+        copy(&disk, options).unwrap();
+        for name in own {
+            let there = disk
+                .open(&Path::new("/target/log/first-0").join(name), OpenMode::Read)
+                .is_ok();
+            assert_eq!(there, !for_kafka, "{name}");
+        }
+    }
 }

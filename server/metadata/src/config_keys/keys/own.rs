@@ -3,7 +3,7 @@
 //! They are a node's own: nothing private goes into the cluster metadata, so none can be set while the cluster runs.
 
 use super::super::check::Check;
-use super::super::definition::{KeyDefinition, list, same, string};
+use super::super::definition::{KeyDefinition, list, long, same, string};
 
 const DURABILITIES: &[&str] = &["fsync", "replicated"];
 const VALIDATIONS: &[&str] = &["batch", "records"];
@@ -23,6 +23,11 @@ pub(super) const BROKER_KEYS: &[KeyDefinition] = &[
         .high()
         .in_effect()
         .doc("Addresses of the HTTP gateway, as http://host:port; empty for none."),
+    long("millstream.log.scrub.bytes.per.second")
+        .default("4194304")
+        .at_least(0)
+        .in_effect()
+        .doc("How fast the logs are read through in search of damage that nobody has come upon; 0 for not at all."),
     string("millstream.produce.validation")
         .default("batch")
         .check(Check::OneOf(VALIDATIONS))

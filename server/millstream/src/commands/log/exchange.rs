@@ -59,6 +59,7 @@ impl ExchangeArgs {
         }
         let options = CopyOptions {
             link_complete_logs: self.link,
+            ..CopyOptions::default()
         };
         let mut progress = Progress {
             done: 0,

@@ -98,6 +98,7 @@ fn folder(name: &str, topic_id: Option<Uuid>) -> PartitionFolder {
         latest_epoch: Some(LeaderEpoch::new(2)),
         aborted_transactions: 0,
         open_transactions: Vec::new(),
+        is_quarantined: false,
         files: Vec::new(),
     }
 }
@@ -348,9 +349,11 @@ fn what_only_we_know_stays_here_when_kafka_takes_over() {
         config(4, "", "log.retention.ms", "1000"),
         topic("__millstream_plugins", OTHER),
     ]);
+    found.inventory.partitions[0].is_quarantined = true;
     let plan = found.plan(Direction::Export).unwrap();
     let told: Vec<String> = plan.notices.iter().map(ToString::to_string).collect();
-    assert_eq!(told.len(), 2, "{told:?}");
+    assert_eq!(told.len(), 3, "{told:?}");
+    assert!(told[2].starts_with("first-0 holds damaged records"));
     assert!(told[0].starts_with("millstream.acks.durability of all brokers is left out"));
     assert!(told[1].starts_with("__millstream_plugins is Millstream's own"));
     let keys: Vec<String> = plan
