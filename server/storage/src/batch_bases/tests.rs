@@ -1,3 +1,5 @@
+//! What the list says, and what it is not taken for.
+
 use std::io::IoSlice;
 use std::path::Path;
 
