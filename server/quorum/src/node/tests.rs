@@ -119,7 +119,7 @@ pub(crate) fn create(name: &str, partitions: i32) -> CreateTopicsRequest {
 }
 
 /// Calls and syncs; the response is then acknowledged.
-fn call(node: &mut Node<SimDisk>, request: impl Into<Request>, now: Moment) -> Result<Response, NodeError> {
+fn call<D: Disk>(node: &mut Node<D>, request: impl Into<Request>, now: Moment) -> Result<Response, NodeError> {
     let request = request.into();
     let version = match request {
         Request::DeleteTopics(_) => 6,
@@ -138,7 +138,7 @@ fn call(node: &mut Node<SimDisk>, request: impl Into<Request>, now: Moment) -> R
 }
 
 /// Registers the broker and lets it catch up.
-fn join(node: &mut Node<SimDisk>, incarnation: u8, now: Moment) -> Result<i64, NodeError> {
+fn join<D: Disk>(node: &mut Node<D>, incarnation: u8, now: Moment) -> Result<i64, NodeError> {
     let Response::BrokerRegistration(registered) = call(node, register(incarnation), now)? else {
         panic!("registration")
     };
