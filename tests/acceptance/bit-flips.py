@@ -8,7 +8,8 @@ every partition by raw Fetch requests and compares the bytes with those that wer
 - what was not hit is there, byte for byte; a damaged batch is refused with CORRUPT_MESSAGE, and a client that seeks past
   it goes on; the end of the log stands, and a new record is appended there;
 - only the last batch of a log that was killed may be gone, if it lay behind the recorded recovery point;
-- what lies beside the log changes no answer. The metrics count what is damaged.
+- what lies beside the log changes no answer. The metrics count what is damaged;
+- of the committed offsets of groups only those are missing that stood in a damaged batch.
 At the end the scrubber has to find by itself what nobody has read.
 
     bit-flips.py [--flips 1000] [--seed N] [--keep]
@@ -46,6 +47,8 @@ CHECKPOINTS = [
     "cleaner-offset-checkpoint",
 ]
 FLIPS_PER_CHECKPOINT_ROUND = 50
+GROUPS = 60
+GROUP_ROUNDS = 10
 CORRUPT_MESSAGE = 2
 EARLIEST, LATEST = -2, -1
 SHOWN_MAX = 20
@@ -163,7 +166,7 @@ def create(bootstrap):
     wanted = []
     for topic, _, policy in topics():
         configs = {
-            "segment.bytes": str(24 << 10),
+            "internal.segment.bytes": str(24 << 10),
             "index.interval.bytes": "512",
             "cleanup.policy": policy,
             "min.cleanable.dirty.ratio": "0.01",
@@ -195,6 +198,35 @@ def fill(bootstrap, dice):
             raise RuntimeError(f"{topic} was not filled")
 
 
+def places_of_groups():
+    """What each group commits: its number, of one partition."""
+    place = confluent_kafka.TopicPartition
+    return {f"group-{number}": place("plain-none", number % PARTITIONS, number) for number in range(GROUPS)}
+
+
+def commit(bootstrap):
+    admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": bootstrap})
+    for group, place in places_of_groups().items():
+        wanted = confluent_kafka.ConsumerGroupTopicPartitions(group, [place])
+        for made in admin.alter_consumer_group_offsets([wanted]).values():
+            made.result(WAIT_SECONDS)
+
+
+def committed(bootstrap):
+    """The groups whose offsets are not what they committed: what they are instead."""
+    admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": bootstrap})
+    wrong = {}
+    for group, place in places_of_groups().items():
+        asked = confluent_kafka.ConsumerGroupTopicPartitions(
+            group, [confluent_kafka.TopicPartition(place.topic, place.partition)]
+        )
+        for told in admin.list_consumer_group_offsets([asked]).values():
+            offset = told.result(WAIT_SECONDS).topic_partitions[0].offset
+            if offset != place.offset:
+                wrong[group] = offset
+    return wrong
+
+
 def prepare(folder, dice):
     """Data of a node that was stopped, and of one that was killed."""
     clean, killed = folder / "clean", folder / "killed"
@@ -203,6 +235,7 @@ def prepare(folder, dice):
     try:
         create(server.bootstrap)
         fill(server.bootstrap, dice)
+        commit(server.bootstrap)
         compacted = len(CODECS) * PARTITIONS
         harness.wait_for(lambda: metric(server, "millstream_cleaner_rounds_total") >= compacted, "compaction")
         server.stop()
@@ -379,6 +412,31 @@ class Rounds:
             self.wrong.append(f"{len(hits)} ranges are damaged, the scrubber found {counted}")
 
 
+    def run_groups(self, source):
+        """Flips a bit in a log of each partition that groups commit to."""
+        work = self.folder / "work"
+        copy(source, work)
+        server = harness.Millstream(work, READING)
+        flips = []
+        for path in sorted(server.log_directory.glob("__consumer_offsets-*/*.log")):
+            if path.stat().st_size > 0:
+                name = str(path.relative_to(server.log_directory))
+                flips.append((name, *random_flip(self.dice, server.log_directory, name)))
+                flip(server.log_directory / name, *flips[-1][1:])
+        self.flips += len(flips)
+        try:
+            server.start()
+            lost = committed(server.bootstrap)
+            server.stop()
+        except (harness.ServerError, confluent_kafka.KafkaException, OSError) as error:
+            self.wrong.append(f"groups of {source.name}: {flips}: {error}")
+            return
+        finally:
+            server.kill()
+        if len(lost) > len(flips) or any(offset != confluent_kafka.OFFSET_INVALID for offset in lost.values()):
+            self.wrong.append(f"groups of {source.name}: {flips}: committed offsets are {lost}")
+
+
 def random_flip(dice, data, path):
     size = (data / path).stat().st_size
     return dice.randrange(size), dice.randrange(8)
@@ -423,6 +481,8 @@ def main():
             chosen = dice.sample(partitions, min(len(partitions), max(left, 1)))
             rounds.run(source, partitions, partition_flips(dice, data, chosen), READING)
             print(f"{rounds.flips} flips, {len(rounds.wrong)} wrong", flush=True)
+        for number in range(GROUP_ROUNDS):
+            rounds.run_groups(sources[number % 2][0])
         source, data, partitions = sources[0]
         rounds.run(source, partitions, partition_flips(dice, data, partitions, only_logs=True), SCRUBBING, scrub=True)
     finally:

@@ -28,6 +28,10 @@ const SIMULATIONS: &[Simulation] = &[
         file: "compaction_simulation",
         tests: &["the_last_of_each_key_survives_every_crash_and_nothing_comes_back"],
     },
+    Simulation {
+        file: "damage_simulation",
+        tests: &["a_flipped_bit_takes_nothing_but_the_batch_that_it_hit"],
+    },
 ];
 
 const SEEDS: u64 = 20_000;

@@ -1,18 +1,17 @@
 //! Reads all logs through, again and again, in search of damage that nobody has come upon yet.
 //!
 //! - One thread, at `millstream.log.scrub.bytes.per.second`; what it finds is quarantined by storage.
-//! - A round goes over all partitions, segment by segment, and the next begins no sooner than a while after it. How far a
-//!   partition was verified is kept in memory: a node that starts anew begins anew.
+//! - A round goes over all partitions, segment by segment, and the next begins no sooner than a while after it. A node that
+//!   starts anew begins anew.
 //! - The thread ends before the logs are closed.
 
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use model::{Offset, PartitionIndex, TopicId};
+use model::Offset;
 use tracing::{error, warn};
 
 use crate::errors::describe;
@@ -23,8 +22,8 @@ use crate::partitions::Partition;
 const ROUND_PAUSE: Duration = Duration::from_secs(3600);
 /// Bytes between two waits.
 const PACE_BYTES: usize = 256 << 10;
-/// No wait is longer, so that the thread soon ends.
-const WAIT_MAX: Duration = Duration::from_secs(10);
+/// Before it is looked again whether there is anything to read.
+const EMPTY_PAUSE: Duration = Duration::from_secs(1);
 
 /// The thread and what it has done.
 #[derive(Default)]
@@ -41,8 +40,6 @@ pub(crate) struct Scrubber {
 struct State {
     stopping: bool,
     thread: Option<JoinHandle<()>>,
-    /// Where the next look at a partition begins.
-    verified: BTreeMap<(TopicId, PartitionIndex), Offset>,
 }
 
 /// What of the logs is damaged, and how far that was looked for.
@@ -67,8 +64,11 @@ pub(crate) fn start(broker: &Arc<Broker>) {
         // As retention does: a node that has just started has its hands free.
         let mut pause = scrubbed.settings().log.initial_task_delay;
         while !scrubber.pause(pause) {
-            round(&scrubbed, rate);
-            pause = ROUND_PAUSE;
+            pause = if round(&scrubbed, rate) {
+                ROUND_PAUSE
+            } else {
+                EMPTY_PAUSE
+            };
         }
     });
     match thread {
@@ -120,46 +120,36 @@ impl Scrubber {
     }
 }
 
-/// Goes over all partitions once.
-fn round(broker: &Arc<Broker>, rate: u64) {
+/// Goes over all partitions once; false if there was nothing to read, as before the logs are opened.
+fn round(broker: &Arc<Broker>, rate: u64) -> bool {
     let scrubber = broker.scrubber();
-    scrubber.lock().verified.clear();
-    let mut unpaid = 0;
+    let (mut unpaid, mut has_read) = (0, false);
     for partition in broker.partitions().all() {
-        while let Some(next) = step(broker, &partition, rate, &mut unpaid) {
-            let mut state = scrubber.lock();
-            if state.stopping {
-                return;
-            }
-            state.verified.insert((partition.topic_id(), partition.index()), next);
+        let mut from = Offset::ZERO;
+        while let Some(next) = step(broker, &partition, from, rate, &mut unpaid) {
+            from = next;
+            has_read = true;
+        }
+        if scrubber.lock().stopping {
+            return has_read;
         }
     }
-    if !scrubber.lock().stopping {
-        scrubber.rounds.fetch_add(1, Ordering::Relaxed);
-    }
+    scrubber.rounds.fetch_add(u64::from(has_read), Ordering::Relaxed);
+    has_read
 }
 
 /// Checks the next segment of a partition; where the one behind it begins, `None` if there is none.
-fn step(broker: &Broker, partition: &Partition, rate: u64, unpaid: &mut usize) -> Option<Offset> {
+fn step(broker: &Broker, partition: &Partition, from: Offset, rate: u64, unpaid: &mut usize) -> Option<Offset> {
     if partition.is_offline() {
         return None;
     }
     let scrubber = broker.scrubber();
-    let key = (partition.topic_id(), partition.index());
-    let start = partition.ends().log_start_offset;
-    let from = scrubber
-        .lock()
-        .verified
-        .get(&key)
-        .copied()
-        .unwrap_or_default()
-        .max(start);
-    let scrubbed = partition.scrub(from, |bytes| {
+    let scrubbed = partition.scrub(from.max(partition.ends().log_start_offset), |bytes| {
         *unpaid += bytes;
         if *unpaid < PACE_BYTES {
             return ControlFlow::Continue(());
         }
-        let wait = Duration::from_secs_f64(*unpaid as f64 / rate as f64).min(WAIT_MAX);
+        let wait = Duration::from_secs_f64(*unpaid as f64 / rate as f64);
         *unpaid = 0;
         if scrubber.pause(wait) || partition.is_offline() {
             return ControlFlow::Break(());

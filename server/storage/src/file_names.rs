@@ -16,6 +16,8 @@ pub(crate) enum Kind {
     TimeIndex,
     TransactionIndex,
     ProducerSnapshot,
+    /// See [`crate::batch_bases`]. Not a file that Kafka knows.
+    Bases,
 }
 
 /// Marks files that are about to be unlinked.
@@ -38,13 +40,20 @@ pub(crate) fn suffixed(path: &Path, suffix: &str) -> PathBuf {
 
 impl Kind {
     /// The files that make up a segment.
-    pub(crate) const OF_SEGMENT: [Kind; 4] = [Kind::Log, Kind::OffsetIndex, Kind::TimeIndex, Kind::TransactionIndex];
-    const ALL: [Kind; 5] = [
+    pub(crate) const OF_SEGMENT: [Kind; 5] = [
+        Kind::Log,
+        Kind::OffsetIndex,
+        Kind::TimeIndex,
+        Kind::TransactionIndex,
+        Kind::Bases,
+    ];
+    const ALL: [Kind; 6] = [
         Kind::Log,
         Kind::OffsetIndex,
         Kind::TimeIndex,
         Kind::TransactionIndex,
         Kind::ProducerSnapshot,
+        Kind::Bases,
     ];
 
     fn suffix(self) -> &'static str {
@@ -54,6 +63,7 @@ impl Kind {
             Kind::TimeIndex => ".timeindex",
             Kind::TransactionIndex => ".txnindex",
             Kind::ProducerSnapshot => ".snapshot",
+            Kind::Bases => ".bases",
         }
     }
 

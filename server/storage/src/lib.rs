@@ -3,6 +3,7 @@
 //! Files are byte for byte what Apache Kafka 4.4.0 writes and reads. The crate is deterministic and synchronous: time is an
 //! argument and the disk a trait, so that the same code runs on a machine's disk and on a simulated one that fails.
 
+mod batch_bases;
 mod checkpoint;
 pub mod compaction;
 pub mod disk;

@@ -25,7 +25,7 @@ use model::{LeaderEpoch, Offset};
 use crate::disk::{Disk, File};
 use crate::leader_epochs::{EpochEnd, EpochSpan, EpochStart, LeaderEpochs};
 use crate::quarantine::Quarantine;
-use crate::segment::{Segment, Wait};
+use crate::segment::{Segment, Wait, fill};
 
 pub use timestamps::TimestampOffset;
 
@@ -359,6 +359,19 @@ impl<D: Disk> LogReader<D> {
         let is_whole = size == available;
         let mut span = self.span(first.header.last_offset());
         let mut rest = &bytes[..];
+        let bases = segment.bases();
+        let mut cursor = match &bases {
+            Some(bases) => Some(
+                segment
+                    .cursor_at(bases, first.header.first_offset(), request.wait)
+                    .map_err(ReadError::from)?,
+            ),
+            None => None,
+        };
+        let mut is_placed = |header: &BatchHeader| match &mut cursor {
+            Some(cursor) => segment.is_placed(cursor, header).map_err(ReadError::from),
+            None => Ok(true),
+        };
         let (mut size, mut next_offset) = (0, request.from);
         loop {
             match Batch::split_first(rest) {
@@ -366,6 +379,7 @@ impl<D: Disk> LogReader<D> {
                 Ok((batch, after))
                     if (size == 0 || follows(&batch.header, next_offset, after, is_whole))
                         && self.is_of(&mut span, &batch.header)
+                        && is_placed(&batch.header)?
                         && batch.check_crc().is_ok() =>
                 {
                     size += batch.bytes().len();
@@ -420,12 +434,4 @@ fn sound<T, F: File>(segment: &Arc<Segment<F>>, result: io::Result<T>) -> Result
         io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => Trouble::Suspect(segment.clone()),
         _ => Trouble::Final(error.into()),
     })
-}
-
-fn fill<F: File>(file: &F, buffer: &mut [u8], position: u64, wait: Wait) -> io::Result<()> {
-    match wait {
-        Wait::Allowed => crate::disk::read_exact_at(file, buffer, position),
-        Wait::Refused if file.read_at_nowait(buffer, position)? == buffer.len() => Ok(()),
-        Wait::Refused => Err(io::ErrorKind::WouldBlock.into()),
-    }
 }

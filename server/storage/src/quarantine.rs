@@ -103,20 +103,30 @@ impl<D: Disk> Shared<D> {
         let truncations = self.truncations.load(Ordering::Acquire);
         let size = segment.size();
         let epochs = self.with_epochs(Clone::clone);
-        let rules = Rules {
-            base: segment.base_offset,
-            limit: Some(segment.limit().unwrap_or_else(|| self.log_end_offset())),
-            recorded: Offset::ZERO,
-            gaps: true,
-            epochs: &epochs,
-            newer_from: Offset::MAX,
-        };
+        let limit = segment.limit().unwrap_or_else(|| self.log_end_offset());
+        let bases = segment.load_bases()?;
+        let rules = Rules::sealed(segment.base_offset, limit, &epochs, bases.as_ref());
         let found = survey(&segment.log, size, rules, Check::Checksums, |_, _| Ok(()))?;
         if truncations != self.truncations.load(Ordering::Acquire) {
             return Ok(());
         }
-        self.note_holes(segment, holes_of(&found, size, rules.limit));
+        let holes = holes_of(&found, size, Some(limit));
+        if bases.is_none() && segment.bases().is_some() {
+            self.drop_bases(segment, holes.is_empty());
+        }
+        self.note_holes(segment, holes);
         Ok(())
+    }
+
+    /// Lets go of a list that is damaged or not of this segment, as one is that Kafka has cleaned again. Beside a damaged
+    /// segment the file stays: it may be the segment that does not fit.
+    fn drop_bases(&self, segment: &Segment<D::File>, is_whole: bool) {
+        let path = Kind::Bases.path(&self.quarantine.directory, segment.base_offset);
+        warn!(path = %path.display(), "the list of where batches begin is of no use");
+        segment.set_bases(None);
+        if is_whole && let Err(error) = remove_file_if_there(&self.quarantine.disk, &path) {
+            warn!(path = %path.display(), %error, "it cannot be removed");
+        }
     }
 
     /// Takes in what a segment's damage is.

@@ -20,6 +20,7 @@ use model::record_batch::BatchHeader;
 use model::{Offset, Timestamp};
 use tracing::{error, warn};
 
+use crate::batch_bases::BatchBases;
 use crate::compaction::complete_swaps;
 use crate::disk::{Disk, File, OpenMode, is_full, read_small_file, remove_file_if_there};
 use crate::file_names::{
@@ -98,6 +99,7 @@ impl<D: Disk> PartitionLog<D> {
             epochs: LeaderEpochs::default(),
             known_epochs: LeaderEpochs::default(),
             epochs_trusted: false,
+            listed: Vec::new(),
             lost: Vec::new(),
             replay: Replay::default(),
         };
@@ -179,6 +181,8 @@ struct Opening<'a, D: Disk> {
     known_epochs: LeaderEpochs,
     /// Their checksum is right, so that a batch that says otherwise is damaged.
     epochs_trusted: bool,
+    /// Segments with a list of where their batches begin, ascending.
+    listed: Vec<Offset>,
     /// Offsets of which nothing is left.
     lost: Vec<DamagedRange>,
     replay: Replay,
@@ -203,7 +207,7 @@ struct Loaded<F> {
 
 impl<D: Disk> Opening<'_, D> {
     /// Removes what was never finished; returns the base offsets of the segments, ascending.
-    fn tidy(&self) -> Result<Vec<Offset>, OpenError> {
+    fn tidy(&mut self) -> Result<Vec<Offset>, OpenError> {
         let mut entries = self.disk.list(self.directory)?;
         if complete_swaps(self.disk, self.directory, &entries)? {
             entries = self.disk.list(self.directory)?;
@@ -224,10 +228,14 @@ impl<D: Disk> Opening<'_, D> {
             return Err(OpenError::TooManySegments);
         }
         for entry in &entries {
-            if let Some((Kind::OffsetIndex | Kind::TimeIndex | Kind::TransactionIndex, base)) = Kind::parse(&entry.name)
-                && bases.binary_search(&base).is_err()
-            {
+            let Some((kind, base)) = Kind::parse(&entry.name) else {
+                continue;
+            };
+            let is_of_segment = kind != Kind::Log && Kind::OF_SEGMENT.contains(&kind);
+            if is_of_segment && bases.binary_search(&base).is_err() {
                 self.disk.remove_file(&self.directory.join(&entry.name))?;
+            } else if kind == Kind::Bases {
+                self.listed.push(base);
             }
         }
         Ok(bases)
@@ -413,6 +421,8 @@ impl<D: Disk> Opening<'_, D> {
             times: Vec::new(),
         };
         let segment = Arc::new(Segment::new(base, log, size, indexes));
+        segment.set_bases(self.open_bases(base, size)?);
+        let bases = segment.load_bases()?;
         let mut active = Active::resume(segment.clone(), now);
         let (options, known_epochs) = (self.options, self.known_epochs.clone());
         let replay = &mut self.replay;
@@ -421,13 +431,14 @@ impl<D: Disk> Opening<'_, D> {
             limit: next_base,
             recorded: self.start.recovery_point,
             gaps: options.compact,
-            epochs: &known_epochs,
+            epochs: Some(&known_epochs),
             // Where their checksum is right, the epochs of all batches are known.
             newer_from: if self.epochs_trusted {
                 Offset::MAX
             } else {
                 self.start.recovery_point
             },
+            bases: bases.as_ref(),
         };
         let found = survey(&segment.log, size, rules, Check::Checksums, |header, position| {
             active.note(header, position, options);
@@ -479,12 +490,8 @@ impl<D: Disk> Opening<'_, D> {
     /// Whether any batch in there is sound.
     fn holds_sound(&self, file: &D::File, size: u64, base: Offset) -> io::Result<bool> {
         let rules = Rules {
-            base,
-            limit: None,
-            recorded: Offset::ZERO,
-            gaps: true,
-            epochs: &self.known_epochs,
-            newer_from: Offset::ZERO,
+            epochs: Some(&self.known_epochs),
+            ..Rules::bare(base)
         };
         let found = survey(file, size, rules, Check::Checksums, |_, _| Ok(()))?;
         Ok(found.next_offset > base)
@@ -507,14 +514,8 @@ impl<D: Disk> Opening<'_, D> {
                 continue;
             }
             let limit = segment.limit().unwrap_or(opened.end);
-            let rules = Rules {
-                base: segment.base_offset,
-                limit: Some(limit),
-                recorded: Offset::ZERO,
-                gaps: true,
-                epochs: &self.epochs,
-                newer_from: Offset::MAX,
-            };
+            let bases = segment.load_bases()?;
+            let rules = Rules::sealed(segment.base_offset, limit, &self.epochs, bases.as_ref());
             let size = segment.size();
             let found = survey(&segment.log, size, rules, Check::Checksums, |_, _| Ok(()))?;
             self.recovery.bytes_read += size;
@@ -626,8 +627,29 @@ impl<D: Disk> Opening<'_, D> {
         Ok(Some(epochs))
     }
 
-    /// Opens a segment that is not written to any more. Indexes that cannot be right are made again.
+    /// Opens a segment that is not written to any more.
     fn open_sealed(&mut self, base: Offset) -> io::Result<Arc<Segment<D::File>>> {
+        let segment = self.open_indexed(base)?;
+        segment.set_bases(self.open_bases(base, segment.size())?);
+        Ok(segment)
+    }
+
+    /// The list of where the batches of a cleaned segment begin. One of another size is thrown away.
+    fn open_bases(&self, base: Offset, size: u64) -> io::Result<Option<BatchBases<D::File>>> {
+        if self.listed.binary_search(&base).is_err() {
+            return Ok(None);
+        }
+        let path = Kind::Bases.path(self.directory, base);
+        let bases = BatchBases::open(self.disk.open(&path, OpenMode::Read)?, size)?;
+        if bases.is_none() {
+            warn!(path = %path.display(), "the list of where batches begin is not of this segment");
+            self.disk.remove_file(&path)?;
+        }
+        Ok(bases)
+    }
+
+    /// Opens a segment with its indexes. Those that cannot be right are made again.
+    fn open_indexed(&mut self, base: Offset) -> io::Result<Arc<Segment<D::File>>> {
         let log = self
             .disk
             .open(&Kind::Log.path(self.directory, base), OpenMode::ReadWrite)?;
@@ -651,19 +673,16 @@ impl<D: Disk> Opening<'_, D> {
         };
         let segment = Arc::new(Segment::new(base, log, size, indexes));
         let mut active = Active::resume(segment.clone(), Timestamp::default());
-        let epochs = LeaderEpochs::default();
-        let rules = Rules {
-            base,
-            limit: None,
-            recorded: Offset::ZERO,
-            gaps: true,
-            epochs: &epochs,
-            newer_from: Offset::ZERO,
-        };
-        survey(&segment.log, size, rules, Check::Headers, |header, position| {
-            active.note(header, position, self.options);
-            Ok(())
-        })?;
+        survey(
+            &segment.log,
+            size,
+            Rules::bare(base),
+            Check::Headers,
+            |header, position| {
+                active.note(header, position, self.options);
+                Ok(())
+            },
+        )?;
         self.recovery.indexes_rebuilt += 1;
         rewrite_index_files(self.disk, self.directory, &mut active)?;
         let [offsets, times] = active.finish_indexes(self.disk, self.directory)?;

@@ -17,6 +17,12 @@ const CHUNK_BYTES: usize = 1 << 20;
 /// How much is read where only headers are wanted and batches may be far apart.
 pub(crate) const HEADER_CHUNK_BYTES: usize = 16 << 10;
 
+/// How many candidates a search for a sound batch takes the checksum of before it gives up.
+pub(crate) const CANDIDATES_MAX: u32 = 10_000;
+/// Where the format's version stands in a header, and the only one there is.
+const MAGIC_AT: usize = 16;
+const MAGIC: u8 = 2;
+
 /// How thoroughly a walk looks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Check {
@@ -109,6 +115,35 @@ impl<'f, F: File> Window<'f, F> {
             Ok(header) if header.size_bytes() as u64 <= size - position => Ok(Some(header)),
             _ => Ok(None),
         }
+    }
+
+    /// The first header from `from` on, byte by byte, whose batch ends within the file and for which `fits` holds; and where
+    /// it is. Its checksum is not taken.
+    pub(crate) fn find_header(
+        &mut self,
+        from: u64,
+        fits: impl Fn(&BatchHeader) -> bool,
+    ) -> io::Result<Option<(BatchHeader, u64)>> {
+        let size = self.size;
+        let mut at = from;
+        while at + HEADER_BYTES as u64 <= size {
+            let bytes = self.at(at, HEADER_BYTES)?;
+            let starts = bytes.len() + 1 - HEADER_BYTES;
+            let found = (0..starts).find_map(|start| {
+                if bytes[start + MAGIC_AT] != MAGIC {
+                    return None;
+                }
+                let header = BatchHeader::parse(&bytes[start..]).ok()?;
+                let position = at + start as u64;
+                let is_whole = header.size_bytes() as u64 <= size - position;
+                (is_whole && fits(&header)).then_some((header, position))
+            });
+            if found.is_some() {
+                return Ok(found);
+            }
+            at += starts as u64;
+        }
+        Ok(None)
     }
 
     /// Whether the checksum of the batch at `position` is right. Batches larger than a chunk are read piecewise.

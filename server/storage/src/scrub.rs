@@ -46,14 +46,8 @@ impl<D: Disk> LogReader<D> {
         let size = segment.size();
         let next = segment.limit().unwrap_or(log_end);
         let epochs = shared.with_epochs(Clone::clone);
-        let rules = Rules {
-            base: segment.base_offset,
-            limit: Some(next),
-            recorded: Offset::ZERO,
-            gaps: true,
-            epochs: &epochs,
-            newer_from: Offset::MAX,
-        };
+        let bases = segment.load_bases()?;
+        let rules = Rules::sealed(segment.base_offset, next, &epochs, bases.as_ref());
         let surveyed = survey(&segment.log, size, rules, Check::Checksums, |header, _| {
             match pace(header.size_bytes()) {
                 ControlFlow::Continue(()) => Ok(()),
@@ -65,7 +59,8 @@ impl<D: Disk> LogReader<D> {
             surveyed => surveyed?,
         };
         let known = segment.holes();
-        let found = *known != holes_of(&surveyed, size, Some(next));
+        let is_list_useless = bases.is_none() && segment.bases().is_some();
+        let found = *known != holes_of(&surveyed, size, Some(next)) || is_list_useless;
         if found {
             // Once more and at once: the log may have been truncated meanwhile.
             shared.examine(segment)?;

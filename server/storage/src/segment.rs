@@ -12,10 +12,11 @@ use std::io;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use model::record_batch::BatchHeader;
 use model::{Offset, Timestamp};
 
+use crate::batch_bases::{Bases, BatchBases, Cursor};
 use crate::disk::{File, read_exact_at};
 use crate::scan::{Check, Window};
 use crate::survey::Hole;
@@ -44,6 +45,8 @@ pub(crate) struct Segment<F> {
     limit: AtomicI64,
     /// Stretches of bytes that are never served, ascending.
     holes: ArcSwap<Vec<Hole>>,
+    /// Where the batches begin, if that was written down.
+    bases: ArcSwapOption<BatchBases<F>>,
 }
 
 /// Where the indexes of a segment are.
@@ -76,7 +79,43 @@ impl<F: File> Segment<F> {
             largest_timestamp: AtomicI64::new(TIMESTAMP_UNKNOWN),
             limit: AtomicI64::new(i64::MAX),
             holes: ArcSwap::default(),
+            bases: ArcSwapOption::empty(),
         }
+    }
+
+    /// Lets readers hold the batches against a list of where they begin.
+    pub(crate) fn set_bases(&self, bases: Option<BatchBases<F>>) {
+        self.bases.store(bases.map(Arc::new));
+    }
+
+    pub(crate) fn bases(&self) -> Option<Arc<BatchBases<F>>> {
+        self.bases.load_full()
+    }
+
+    /// The list in memory; `None` if there is none, or it is of no use.
+    pub(crate) fn load_bases(&self) -> io::Result<Option<Bases>> {
+        match self.bases() {
+            Some(bases) => bases.load(&self.log, self.size(), self.base_offset),
+            None => Ok(None),
+        }
+    }
+
+    /// Whether the batch of `header` begins where the one does that `cursor` is at. Moves it on.
+    pub(crate) fn is_placed(&self, cursor: &mut Cursor<'_, F>, header: &BatchHeader) -> io::Result<bool> {
+        match self.relative(header.first_offset()) {
+            Some(relative) => cursor.next_is(relative),
+            None => Ok(false),
+        }
+    }
+
+    /// A cursor at the batch that begins at `offset`, if the list says that one does.
+    pub(crate) fn cursor_at<'b>(
+        &self,
+        bases: &'b BatchBases<F>,
+        offset: Offset,
+        wait: Wait,
+    ) -> io::Result<Cursor<'b, F>> {
+        bases.at(self.relative(offset).unwrap_or(u32::MAX), wait)
     }
 
     pub(crate) fn size(&self) -> u64 {
@@ -168,10 +207,16 @@ impl<F: File> Segment<F> {
         let mut position = self.position_hint(offset, &mut window, wait)?;
         // What an index entry bears out is in its place.
         let mut expected = (position == 0).then_some(self.base_offset);
+        let bases = self.bases();
+        let mut cursor = match &bases {
+            Some(bases) if position == 0 => Some(bases.first(wait)),
+            _ => None,
+        };
         while position < size {
             if let Some(hole) = hole_at(&holes, position) {
                 position = hole.bytes.end;
                 expected = Some(hole.from);
+                cursor = None;
                 continue;
             }
             let header = window.header(position)?.ok_or_else(no_batch)?;
@@ -190,6 +235,16 @@ impl<F: File> Segment<F> {
             };
             if !is_in_order || header.next_offset() > limit {
                 return Err(no_batch());
+            }
+            if let Some(bases) = &bases {
+                let mut at = match cursor.take() {
+                    Some(cursor) => cursor,
+                    None => self.cursor_at(bases, first, wait)?,
+                };
+                if !self.is_placed(&mut at, &header)? {
+                    return Err(no_batch());
+                }
+                cursor = Some(at);
             }
             let found = Found { header, position };
             if header.last_offset() >= offset && stop(&found) {
@@ -344,10 +399,18 @@ fn floor_in_file<F: File, E, const N: usize>(
 
 fn read_slot<F: File, const N: usize>(file: &F, wait: Wait, slot: u64) -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
-    match wait {
-        Wait::Allowed => read_exact_at(file, &mut bytes, slot * N as u64)?,
-        Wait::Refused if file.read_at_nowait(&mut bytes, slot * N as u64)? == N => {}
-        Wait::Refused => return Err(io::ErrorKind::WouldBlock.into()),
-    }
+    fill(file, &mut bytes, slot * N as u64, wait)?;
     Ok(bytes)
+}
+
+/// Fills `buffer` from `position` on.
+///
+/// # Errors
+/// As the disk says; [`io::ErrorKind::WouldBlock`] where waiting is refused and there is no other way.
+pub(crate) fn fill<F: File>(file: &F, buffer: &mut [u8], position: u64, wait: Wait) -> io::Result<()> {
+    match wait {
+        Wait::Allowed => read_exact_at(file, buffer, position),
+        Wait::Refused if file.read_at_nowait(buffer, position)? == buffer.len() => Ok(()),
+        Wait::Refused => Err(io::ErrorKind::WouldBlock.into()),
+    }
 }

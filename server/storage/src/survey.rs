@@ -17,15 +17,13 @@ use std::ops::Range;
 use model::Offset;
 use model::record_batch::{BatchHeader, HEADER_BYTES};
 
+use crate::batch_bases::Bases;
 use crate::disk::File;
 use crate::leader_epochs::LeaderEpochs;
-use crate::scan::{Check, Window};
+use crate::scan::{CANDIDATES_MAX, Check, Window};
 use crate::segment::Segment;
 
-/// How many candidates the search for the next batch takes the checksum of before it gives up.
-const CANDIDATES_MAX: u32 = 10_000;
 const LENGTH_PREFIX_BYTES: u64 = 12;
-const MAGIC_AT: usize = 16;
 const LAST_OFFSET_DELTA_AT: usize = 23;
 /// What stands in the epoch's place where no leader has stamped the batch.
 const UNSTAMPED: i32 = -1;
@@ -62,9 +60,44 @@ pub(crate) struct Rules<'a> {
     /// Whether a gap before the very last batch of a log may be one that compaction left.
     pub(crate) gaps: bool,
     /// None where nothing is known of the epochs.
-    pub(crate) epochs: &'a LeaderEpochs,
+    pub(crate) epochs: Option<&'a LeaderEpochs>,
     /// Batches that end from here on may have a later epoch than any that is known.
     pub(crate) newer_from: Offset,
+    /// Where the batches begin, if that was written down.
+    pub(crate) bases: Option<&'a Bases>,
+}
+
+impl<'a> Rules<'a> {
+    /// For a segment of which no more is known than its name.
+    pub(crate) fn bare(base: Offset) -> Self {
+        Rules {
+            base,
+            limit: None,
+            recorded: Offset::ZERO,
+            gaps: true,
+            epochs: None,
+            newer_from: Offset::ZERO,
+            bases: None,
+        }
+    }
+
+    /// For a segment that ends at `limit` and of which all epochs are known.
+    pub(crate) fn sealed(base: Offset, limit: Offset, epochs: &'a LeaderEpochs, bases: Option<&'a Bases>) -> Self {
+        Rules {
+            limit: Some(limit),
+            epochs: Some(epochs),
+            newer_from: Offset::MAX,
+            bases,
+            ..Rules::bare(base)
+        }
+    }
+
+    /// Whether a batch of these offsets may stand where `expected` is next.
+    fn admit(&self, header: &BatchHeader, expected: Offset) -> bool {
+        header.first_offset() >= expected
+            && self.limit.is_none_or(|limit| header.next_offset() <= limit)
+            && header.last_offset().since(self.base) <= i64::from(i32::MAX)
+    }
 }
 
 /// What a segment holds.
@@ -163,14 +196,11 @@ pub(crate) fn survey<F: File>(
 /// # Errors
 /// As the disk says.
 pub(crate) fn first_disorder<F: File>(segment: &Segment<F>, end: Offset) -> io::Result<Option<Offset>> {
-    let epochs = LeaderEpochs::default();
+    let bases = segment.load_bases()?;
     let rules = Rules {
-        base: segment.base_offset,
         limit: Some(end),
-        recorded: Offset::ZERO,
-        gaps: true,
-        epochs: &epochs,
-        newer_from: Offset::ZERO,
+        bases: bases.as_ref(),
+        ..Rules::bare(segment.base_offset)
     };
     let found = survey(&segment.log, segment.size(), rules, Check::Headers, |_, _| Ok(()))?;
     let hole = found.holes.first().map(|hole| hole.from);
@@ -192,24 +222,25 @@ impl<F: File> Walk<'_, F> {
         };
         let behind = at + header.size_bytes() as u64;
         // Nothing but the damage before it can tell where the last batch belongs.
-        if self.suspect_at == Some(at) || !self.is_within(&header, expected) {
+        if self.suspect_at == Some(at) || !self.rules.admit(&header, expected) {
             return misplaced(Fault::Order);
         }
-        let is_last = behind >= self.size;
-        let explained = is_last && after_hole;
-        if header.first_offset() > expected && !explained && !self.bears_gap(&header, behind, expected)? {
+        let is_placed = match self.rules.bases {
+            // Those of the damaged ones are passed over.
+            Some(bases) if after_hole => bases.next_from(header.first_offset()) == Some(header.first_offset()),
+            Some(bases) => bases.next_from(expected) == Some(header.first_offset()),
+            None => {
+                let explained = behind >= self.size && after_hole;
+                header.first_offset() <= expected || explained || self.bears_gap(&header, behind, expected)?
+            }
+        };
+        if !is_placed {
             return misplaced(Fault::Order);
         }
         if !self.is_of_its_epoch(&header) {
             return misplaced(Fault::Epoch);
         }
         Ok(Judgement::Sound(header))
-    }
-
-    fn is_within(&self, header: &BatchHeader, expected: Offset) -> bool {
-        header.first_offset() >= expected
-            && self.rules.limit.is_none_or(|limit| header.next_offset() <= limit)
-            && header.last_offset().since(self.rules.base) <= i64::from(i32::MAX)
     }
 
     /// Whether a batch that begins above `expected` may: its successor tells.
@@ -234,7 +265,7 @@ impl<F: File> Walk<'_, F> {
 
     fn is_of_its_epoch(&self, header: &BatchHeader) -> bool {
         let epoch = header.partition_leader_epoch;
-        let epochs = self.rules.epochs;
+        let Some(epochs) = self.rules.epochs else { return true };
         let known = epochs.epoch_of(header.last_offset());
         let is_newer = || {
             header.last_offset() >= self.rules.newer_from
@@ -278,7 +309,9 @@ impl<F: File> Walk<'_, F> {
     /// The header of the sound batch at `at` of an offset that could follow `expected`.
     fn is_batch(&mut self, at: u64, expected: Offset) -> io::Result<Option<BatchHeader>> {
         match self.window.header(at)? {
-            Some(header) if self.is_within(&header, expected) && self.window.is_sound(&header, at)? => Ok(Some(header)),
+            Some(header) if self.rules.admit(&header, expected) && self.window.is_sound(&header, at)? => {
+                Ok(Some(header))
+            }
             _ => Ok(None),
         }
     }
@@ -288,9 +321,9 @@ impl<F: File> Walk<'_, F> {
         let mut at = from;
         let mut second_best = None;
         for _ in 0..CANDIDATES_MAX {
-            let Some((header, start)) = self.next_header(at, expected)? else {
-                break;
-            };
+            let rules = self.rules;
+            let found = self.window.find_header(at, |header| rules.admit(header, expected))?;
+            let Some((header, start)) = found else { break };
             at = start + 1;
             if !self.window.is_sound(&header, start)? {
                 continue;
@@ -307,39 +340,13 @@ impl<F: File> Walk<'_, F> {
         Ok(second_best)
     }
 
-    fn next_header(&mut self, from: u64, expected: Offset) -> io::Result<Option<(BatchHeader, u64)>> {
-        let mut at = from;
-        while at + HEADER_BYTES as u64 <= self.size {
-            let (rules, size) = (self.rules, self.size);
-            let bytes = self.window.at(at, HEADER_BYTES)?;
-            let starts = bytes.len() + 1 - HEADER_BYTES;
-            let found = (0..starts).find_map(|start| {
-                if bytes[start + MAGIC_AT] != 2 {
-                    return None;
-                }
-                let header = BatchHeader::parse(&bytes[start..]).ok()?;
-                let position = at + start as u64;
-                let fits = header.size_bytes() as u64 <= size - position
-                    && header.first_offset() >= expected
-                    && rules.limit.is_none_or(|limit| header.next_offset() <= limit)
-                    && header.last_offset().since(rules.base) <= i64::from(i32::MAX);
-                fits.then_some((header, position))
-            });
-            if found.is_some() {
-                return Ok(found);
-            }
-            at += starts as u64;
-        }
-        Ok(None)
-    }
-
     /// Where the headers that follow one another from `at` on end.
     fn end_of_row(&self, at: u64, expected: Offset) -> io::Result<u64> {
         let mut window = Window::new(self.file, self.size, Check::Headers);
         let (mut at, mut expected) = (at, expected);
         while at < self.size {
             match window.header(at)? {
-                Some(header) if self.is_within(&header, expected) => {
+                Some(header) if self.rules.admit(&header, expected) => {
                     at += header.size_bytes() as u64;
                     expected = header.next_offset();
                 }

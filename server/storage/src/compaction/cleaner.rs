@@ -14,6 +14,7 @@ use super::key_map::KeyMap;
 use super::plan::{ends, group_size};
 use super::transactions::Transactions;
 use super::{Backlog, CleanError, CleaningLimits, Pace};
+use crate::batch_bases::{self, BatchBases};
 use crate::disk::{Disk, File, OpenMode, remove_file_if_there};
 use crate::file_names::{CLEANED_SUFFIX, Kind, suffixed};
 use crate::options::LogOptions;
@@ -349,6 +350,7 @@ struct Output<F> {
     buffer_bytes: usize,
     /// What is in the file, and behind it in the buffer.
     size: u64,
+    bases: batch_bases::Writer,
 }
 
 impl<F: File> Output<F> {
@@ -372,6 +374,7 @@ impl<F: File> Output<F> {
             buffer: Vec::with_capacity(buffer_bytes),
             buffer_bytes,
             size: 0,
+            bases: batch_bases::Writer::default(),
         })
     }
 
@@ -385,6 +388,11 @@ impl<F: File> Output<F> {
         if self.buffer.len() + bytes.len() > self.buffer_bytes {
             self.flush(pace)?;
         }
+        let segment = &self.active.segment;
+        let relative = segment
+            .relative(header.first_offset())
+            .ok_or(CleanError::Damaged(header.first_offset()))?;
+        self.bases.note(header, relative);
         self.active.note(header, self.size, options);
         self.size += bytes.len() as u64;
         if bytes.len() > self.buffer_bytes {
@@ -418,10 +426,16 @@ impl<F: File> Output<F> {
     fn finish<D: Disk<File = F>>(mut self, disk: &D, directory: &std::path::Path) -> io::Result<Arc<Segment<F>>> {
         let [offsets, times] = self.active.finish_indexes(disk, directory)?;
         let segment = self.active.segment;
-        for file in [&segment.log, &offsets, &times] {
+        let list = disk.open(
+            &cleaned_path(Kind::Bases, directory, segment.base_offset),
+            OpenMode::Replace,
+        )?;
+        list.write_all_at(&[IoSlice::new(&self.bases.finish(segment.size()))], 0)?;
+        for file in [&segment.log, &offsets, &times, &list] {
             file.sync()?;
         }
         disk.sync_directory(directory)?;
+        segment.set_bases(BatchBases::open(list, segment.size())?);
         segment.with_indexes(|indexes| *indexes = Indexes::Files { offsets, times });
         Ok(segment)
     }

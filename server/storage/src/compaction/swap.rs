@@ -1,9 +1,9 @@
 //! Puts a cleaned segment into the place of those that it was made of, and finishes after a crash what was begun.
 //!
 //! ```text
-//! 1  00.log.cleaned, .index.cleaned, .timeindex.cleaned  ->  .swap, the log first; directory synced
+//! 1  00.log.cleaned, .index.cleaned, .timeindex.cleaned, .bases.cleaned  ->  .swap, the log first; directory synced
 //! 2  00.log, 10.log, 20.log with their indexes, snapshots of 10 and 20  ->  .deleted
-//! 3  00.index.swap, 00.timeindex.swap, then 00.log.swap  ->  the segment; directory synced
+//! 3  00.index.swap, 00.timeindex.swap, 00.bases.swap, then 00.log.swap  ->  the segment; directory synced
 //! ```
 //! The exchange is decided when `.log.swap` is there, and over when it is not there any more. A `.log.swap` that is damaged
 //! is thrown away for as long as the log that it replaces is there.
@@ -23,7 +23,7 @@ use crate::retention::{Removed, rename_deleted};
 use crate::scan::{self, Check};
 
 /// What is renamed last ends the exchange.
-const LOG_LAST: [Kind; 3] = [Kind::OffsetIndex, Kind::TimeIndex, Kind::Log];
+const LOG_LAST: [Kind; 4] = [Kind::OffsetIndex, Kind::TimeIndex, Kind::Bases, Kind::Log];
 
 /// Why a cleaned segment does not come into the log.
 #[derive(Debug, thiserror::Error)]
@@ -89,7 +89,7 @@ fn exchange<D: Disk>(disk: &D, directory: &Path, bases: &[Offset], files: &mut V
     let Some(base) = bases.first().copied() else {
         return Ok(());
     };
-    for kind in [Kind::OffsetIndex, Kind::TimeIndex] {
+    for kind in LOG_LAST.into_iter().filter(|kind| *kind != Kind::Log) {
         let path = kind.path(directory, base);
         disk.rename(&suffixed(&path, CLEANED_SUFFIX), &suffixed(&path, SWAP_SUFFIX))?;
     }

@@ -543,3 +543,108 @@ fn damage_is_no_reason_to_drop_anything() {
     assert!(matches!(bench.try_clean(), Err(CleanError::Damaged(_))));
     assert_eq!(bench.log.size_bytes(), size);
 }
+
+/// What can be read if what is refused is passed over.
+fn rows_and_refused(log: &PartitionLog<SimDisk>) -> (Vec<(i64, String)>, Vec<i64>) {
+    let (mut rows, mut refused) = (Vec::new(), Vec::new());
+    let mut from = Offset::ZERO;
+    loop {
+        match log.reader().read(request(from)) {
+            Ok(read) if read.next_offset == from => return (rows, refused),
+            Ok(read) => {
+                let mut rest = read.bytes;
+                while !rest.is_empty() {
+                    let size = Batch::split_first(&rest).unwrap().0.bytes().len();
+                    for record in records(&rest.split_to(size), DecompressionLimit::DEFAULT).unwrap() {
+                        let record = record.unwrap();
+                        let key = String::from_utf8(record.key.unwrap().to_vec()).unwrap();
+                        rows.push((record.offset.get(), key));
+                    }
+                }
+                from = read.next_offset;
+            }
+            Err(crate::ReadError::Corrupt(_)) => {
+                refused.push(from.get());
+                from = from.plus(1);
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// A cleaned segment with records at 0, 1, 3, 5, 6 and 8.
+fn with_gaps() -> Bench {
+    let mut bench = Bench::new(options());
+    bench.write("a=1 b=1 k=1 c=1 k=2 d=1 e=1 k=3 k=4");
+    bench.roll();
+    bench.clean();
+    bench.write("z=1");
+    bench.log.sync_now().unwrap();
+    assert_eq!(bench.rows(), "0:a=1 1:b=1 3:c=1 5:d=1 6:e=1 8:k=4 9:z=1");
+    bench
+}
+
+fn keys_but(gone: &str) -> Vec<(i64, String)> {
+    let all = [(0, "a"), (1, "b"), (3, "c"), (5, "d"), (6, "e"), (8, "k"), (9, "z")];
+    let kept = all.into_iter().filter(|(_, key)| *key != gone);
+    kept.map(|(offset, key)| (offset, key.to_owned())).collect()
+}
+
+#[test]
+fn a_batch_that_was_moved_within_a_gap_is_damage() {
+    let path = crate::file_names::Kind::Log.path(Path::new(DIRECTORY), Offset::ZERO);
+    // Into the gap before it, and into the one behind it.
+    for (index, key, refused) in [(2, "c", 2..5), (4, "e", 6..8)] {
+        let mut bench = with_gaps();
+        let position: usize = bench.batches()[..index].iter().map(Bytes::len).sum();
+        assert!(bench.disk.flip_bit(&path, position + 7, 0));
+        let expected = (keys_but(key), refused.collect::<Vec<i64>>());
+        assert_eq!(rows_and_refused(&bench.log), expected);
+        assert!(
+            bench.log.compaction_view(bench.log.synced_offset()).is_none(),
+            "it is left alone"
+        );
+        bench.log = open(&bench.disk, options());
+        assert_eq!(rows_and_refused(&bench.log), expected, "after another start");
+    }
+}
+
+#[test]
+fn a_damaged_list_of_where_batches_begin_hides_nothing() {
+    let path = crate::file_names::Kind::Bases.path(Path::new(DIRECTORY), Offset::ZERO);
+    for byte in [0, 5, 10, 17, 20, 31] {
+        let mut bench = with_gaps();
+        assert!(bench.disk.flip_bit(&path, byte, 2));
+        for start in 0..2 {
+            assert_eq!(
+                rows_and_refused(&bench.log),
+                (keys_but("-"), Vec::new()),
+                "{byte}, {start}"
+            );
+            bench.log = open(&bench.disk, options());
+        }
+    }
+}
+
+#[test]
+fn a_segment_that_another_program_has_cleaned_is_believed() {
+    let bench = with_gaps();
+    let path = |kind: crate::file_names::Kind| kind.path(Path::new(DIRECTORY), Offset::ZERO);
+    let list = crate::disk::read_small_file(&bench.disk, &path(crate::file_names::Kind::Bases), 1 << 20).unwrap();
+    // As long as before, but other batches: the last two keys have changed places.
+    let mut other = Bench::new(options());
+    other.write("a=1 b=1 k=1 c=1 k=2 d=1 k=3 k=4 e=1");
+    other.roll();
+    other.clean();
+    other.write("z=1");
+    let file = other
+        .disk
+        .open(&path(crate::file_names::Kind::Bases), crate::disk::OpenMode::Replace)
+        .unwrap();
+    crate::disk::File::write_all_at(&file, &[std::io::IoSlice::new(&list)], 0).unwrap();
+    crate::disk::File::sync(&file).unwrap();
+    other.log.sync_now().unwrap();
+    other.log = open(&other.disk, options());
+    assert_eq!(other.rows(), "0:a=1 1:b=1 3:c=1 5:d=1 7:k=4 8:e=1 9:z=1");
+    assert_eq!(other.count(".bases"), 0, "what is of no use goes");
+}

@@ -18,7 +18,7 @@ use model::record_batch::{BatchError, BatchHeader, HEADER_BYTES};
 
 use crate::disk::{Disk, File, OpenMode, read_exact_at};
 use crate::file_names::Kind;
-use crate::scan::{Check, Window};
+use crate::scan::{CANDIDATES_MAX, Check, Window};
 
 /// No larger batch is read into memory.
 pub const BATCH_BYTES_MAX: usize = 128 << 20;
@@ -226,9 +226,6 @@ impl<F: File> BatchFile<F> {
     }
 }
 
-/// How many candidates [`find_batch_after`] takes the checksum of before it gives up.
-const CANDIDATES_MAX: u32 = 10_000;
-
 /// The first sound batch behind `position` that could follow `expected`, and where it is.
 fn find_batch_after<F: File>(
     file: &F,
@@ -236,33 +233,15 @@ fn find_batch_after<F: File>(
     size: u64,
     expected: Offset,
 ) -> io::Result<Option<(BatchHeader, u64)>> {
-    const MAGIC_AT: usize = 16;
+    let near = 0..i64::from(i32::MAX);
     let mut window = Window::new(file, size, Check::Checksums);
     let mut probe = Window::new(file, size, Check::Checksums);
-    let mut candidates = 0;
     let mut at = position + 1;
-    while at + HEADER_BYTES as u64 <= size {
-        let bytes = window.at(at, HEADER_BYTES)?;
-        let starts = bytes.len() - HEADER_BYTES + 1;
-        let found = (0..starts).find_map(|start| {
-            if bytes[start + MAGIC_AT] != 2 {
-                return None;
-            }
-            let header = BatchHeader::parse(&bytes[start..]).ok()?;
-            let near = (0..i64::from(i32::MAX)).contains(&header.first_offset().since(expected));
-            let fits = header.size_bytes() as u64 <= size - (at + start as u64);
-            (near && fits).then_some((header, at + start as u64))
-        });
-        let Some((header, start)) = found else {
-            at += starts as u64;
-            continue;
-        };
+    for _ in 0..CANDIDATES_MAX {
+        let found = window.find_header(at, |header| near.contains(&header.first_offset().since(expected)))?;
+        let Some((header, start)) = found else { break };
         if probe.is_sound(&header, start)? {
             return Ok(Some((header, start)));
-        }
-        candidates += 1;
-        if candidates >= CANDIDATES_MAX {
-            return Ok(None);
         }
         at = start + 1;
     }

@@ -51,6 +51,8 @@ pub enum Fault {
     TornTail { bytes: u64 },
     #[error("the batch begins at an offset below {expected}, where the log had come to")]
     OffsetsGoBack { expected: Offset },
+    #[error("the batch was not written at this offset")]
+    OffsetMoved,
     #[error("{count} offsets are not there")]
     OffsetGap { count: i64 },
     #[error("the records in the batch cannot be read: {0}")]
@@ -84,6 +86,8 @@ pub enum Fault {
     TimeIndexIncomplete { timestamp: i64 },
     #[error("entry {entry} is no aborted transaction of this segment")]
     TransactionIndexEntry { entry: u64 },
+    #[error("the list of where batches begin is damaged, or of another segment")]
+    Bases,
 
     #[error("the producer snapshot cannot be read: {0}")]
     SnapshotUnreadable(String),
@@ -160,6 +164,7 @@ impl Fault {
             Fault::Unreadable { .. } => "unreadable",
             Fault::TornTail { .. } => "torn-tail",
             Fault::OffsetsGoBack { .. } => "offsets-go-back",
+            Fault::OffsetMoved => "offset-moved",
             Fault::OffsetGap { .. } => "offset-gap",
             Fault::Records(_) => "records",
             Fault::TooLargeToRead => "too-large-to-read",
@@ -174,6 +179,7 @@ impl Fault {
             Fault::TimeIndexEntry { .. } => "time-index-entry",
             Fault::TimeIndexIncomplete { .. } => "time-index-incomplete",
             Fault::TransactionIndexEntry { .. } => "transaction-index-entry",
+            Fault::Bases => "bases",
             Fault::SnapshotUnreadable(_) => "snapshot-unreadable",
             Fault::SnapshotAboveEnd { .. } => "snapshot-above-end",
             Fault::SnapshotDiffers { .. } => "snapshot-differs",
@@ -205,6 +211,7 @@ impl Fault {
             Fault::Checksum
             | Fault::Unreadable { .. }
             | Fault::OffsetsGoBack { .. }
+            | Fault::OffsetMoved
             | Fault::OffsetGap { .. }
             | Fault::Records(_)
             | Fault::TooLargeToRead
@@ -240,6 +247,7 @@ impl Fault {
             Fault::OffsetsGoBack { .. } => {
                 "The base offset lies outside of the checksum and is wrong, or the same offsets were written twice"
             }
+            Fault::OffsetMoved => "The base offset lies outside of the checksum and is wrong",
             Fault::OffsetGap { .. } => {
                 "Records are missing between two batches; only in a compacted log is that as it should be"
             }
@@ -260,6 +268,7 @@ impl Fault {
             Fault::TimeIndexEntry { .. } | Fault::TimeIndexIncomplete { .. } => {
                 "Nothing is lost: look-ups by time take longer, and another broker may answer them wrongly"
             }
+            Fault::Bases => "Nothing is lost: a batch that is moved within a gap of compaction is not found out",
             Fault::TransactionIndexEntry { .. } => "Nothing is lost: another broker may show aborted records",
             Fault::SnapshotUnreadable(_) | Fault::SnapshotDiffers { .. } => {
                 "What is known of idempotent producers may be wrong: repeated batches could be taken for new ones"
@@ -293,6 +302,7 @@ impl Fault {
             Fault::Checksum
             | Fault::Unreadable { .. }
             | Fault::OffsetsGoBack { .. }
+            | Fault::OffsetMoved
             | Fault::EpochGoesBack { .. }
             | Fault::EndBelowRecoveryPoint { .. } => {
                 "Replace the disk if it is at fault; where another replica is whole, remove this partition's folder and let \
@@ -317,7 +327,7 @@ impl Fault {
             Fault::SnapshotDiffers { .. } => {
                 "With the node stopped, remove the snapshot; then millstream log rebuild-index makes it anew"
             }
-            Fault::SnapshotAboveEnd { .. } => "With the node stopped, remove the file",
+            Fault::SnapshotAboveEnd { .. } | Fault::Bases => "With the node stopped, remove the file",
             Fault::EpochsMalformed | Fault::EpochsMissing => NEXT_START,
             Fault::EpochNotListed { .. } | Fault::EpochAboveEnd { .. } => {
                 "With the node stopped, remove leader-epoch-checkpoint: it is made anew from the log"

@@ -12,6 +12,7 @@ use model::{
 
 use super::{Finding, Watcher};
 use crate::disk::{Disk, File, OpenMode, SimDisk, read_small_file};
+use crate::file_names::LEADER_EPOCH_CHECKSUM;
 use crate::log_directory::{LogDirectory, MetaProperties, format};
 use crate::{AppendAs, LogOptions, Origin, PartitionLog, Start};
 
@@ -101,6 +102,9 @@ pub(super) fn directory() -> SimDisk {
     }
     let end = log.close().unwrap();
     assert_eq!(end.get(), END);
+    // Which is left to the operating system, and would not survive a crash now.
+    let checksum = disk.open(&path.join(LEADER_EPOCH_CHECKSUM), OpenMode::Read).unwrap();
+    checksum.sync().unwrap();
     directory.set_recovery_point(&partition(), end);
     directory.set_high_watermark(&partition(), end);
     directory.write_recovery_points().unwrap();

@@ -139,7 +139,6 @@ pub(crate) fn visit_headers<F: File>(
     let first = segments
         .partition_point(|segment| segment.base_offset <= from)
         .saturating_sub(1);
-    let epochs = LeaderEpochs::default();
     for segment in &segments[first..] {
         let mut behind = Offset::ZERO;
         let mut take = |header: &BatchHeader, position: u64| {
@@ -157,13 +156,11 @@ pub(crate) fn visit_headers<F: File>(
         });
         match visited {
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                let bases = segment.load_bases()?;
                 let rules = Rules {
-                    base: segment.base_offset,
                     limit: segment.limit(),
-                    recorded: Offset::ZERO,
-                    gaps: true,
-                    epochs: &epochs,
-                    newer_from: Offset::ZERO,
+                    bases: bases.as_ref(),
+                    ..Rules::bare(segment.base_offset)
                 };
                 survey(&segment.log, segment.size(), rules, Check::Checksums, take)?;
             }

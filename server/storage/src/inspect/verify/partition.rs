@@ -111,8 +111,8 @@ impl<'a, D: Disk> PartitionCheck<'a, D> {
             let name = entry.name.as_str();
             let is_orphan = matches!(
                 Kind::parse(name),
-                Some((Kind::OffsetIndex | Kind::TimeIndex | Kind::TransactionIndex, base))
-                    if logs.binary_search(&base).is_err()
+                Some((kind, base))
+                    if kind != Kind::Log && Kind::OF_SEGMENT.contains(&kind) && logs.binary_search(&base).is_err()
             );
             let fault = if name.ends_with(DELETED_SUFFIX) {
                 Fault::DeletedFile

@@ -7,6 +7,7 @@ use model::Offset;
 use model::record_batch::{Batch, BatchHeader, DecompressionLimit, RecordReader};
 
 use super::partition::PartitionCheck;
+use crate::batch_bases::{Bases, BatchBases};
 use crate::disk::{Disk, File};
 use crate::file_names::Kind;
 use crate::inspect::batch_file::{BatchAt, BatchFile, ReadBatchError, Step, Stretch};
@@ -46,6 +47,8 @@ struct Place<'p> {
     batches: u64,
     /// Where the last batch begins.
     last_position: u64,
+    /// Where batches begin, if that was written down.
+    bases: Option<Bases>,
 }
 
 impl<D: Disk> PartitionCheck<'_, D> {
@@ -81,6 +84,7 @@ impl<D: Disk> PartitionCheck<'_, D> {
             is_last,
             batches: 0,
             last_position: 0,
+            bases: self.read_bases(base, &log),
         };
         if log.size_bytes() == 0 {
             self.check_empty(&path, base);
@@ -103,6 +107,22 @@ impl<D: Disk> PartitionCheck<'_, D> {
                 None
             }
         }
+    }
+
+    fn read_bases(&mut self, base: Offset, log: &BatchFile<D::File>) -> Option<Bases> {
+        let path = Kind::Bases.path(self.directory, base);
+        let file = self.open(&path);
+        let file = self.readable(Kind::Bases, base, Some(file))??;
+        let size = log.size_bytes();
+        let loaded = BatchBases::open(file, size).and_then(|bases| match bases {
+            Some(bases) => bases.load(log.file(), size, base),
+            None => Ok(None),
+        });
+        let bases = self.readable(Kind::Bases, base, Some(loaded))?;
+        if bases.is_none() {
+            self.found(path, Fault::Bases);
+        }
+        bases
     }
 
     /// An empty segment holds the place of the offset in its name.
@@ -238,6 +258,11 @@ impl<D: Disk> PartitionCheck<'_, D> {
             // Whichever of the two was wrong, the log goes on from here: told once.
             self.expected = Some(offsets.1);
             return self.damaged(indexes, batch.end());
+        }
+        if let Some(bases) = &place.bases
+            && bases.next_from(offsets.0) != Some(offsets.0)
+        {
+            self.found_at(place.path, *position, Some(offsets), Fault::OffsetMoved);
         }
         if let Some(epoch) = header.leader_epoch() {
             self.check_epoch(place.path, *position, offsets, epoch);

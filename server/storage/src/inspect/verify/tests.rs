@@ -320,6 +320,23 @@ fn an_aborted_transaction_lies_within_its_segment() {
 }
 
 #[test]
+fn a_batch_stands_where_it_was_written() {
+    let disk = directory();
+    let mut writer = crate::batch_bases::Writer::default();
+    for (_, header) in batches(&disk, FIRST) {
+        writer.note(&header, u32::try_from(header.base_offset).unwrap());
+    }
+    let size = content(&disk, &at(&log(FIRST))).len() as u64;
+    let list = format!("{FIRST}.bases");
+    put(&disk, &at(&list), &writer.finish(size));
+    assert_eq!(findings(&disk), Vec::<String>::new());
+    change(&disk, &list, |bytes| bytes[20] ^= 1);
+    assert_eq!(findings(&disk), [format!("bases {list}")]);
+    disk.rename(&at(&list), &at("00000000000000000099.bases")).unwrap();
+    assert_eq!(findings(&disk), ["orphan-index 00000000000000000099.bases"]);
+}
+
+#[test]
 fn a_producer_snapshot_is_held_to_the_log() {
     let disk = directory();
     let name = format!("{SECOND}.snapshot");
