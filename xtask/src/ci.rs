@@ -133,6 +133,13 @@ const STAGES: &[Stage] = &[
         environment: &[],
     },
     Stage {
+        name: "bit-flips",
+        limit_seconds: 600,
+        // Ten in each partition once, then groups and the scrubber; `cargo xtask accept bit-flips` makes a thousand.
+        command: &["tests/acceptance/bit-flips.py", "--flips", "100"],
+        environment: &[],
+    },
+    Stage {
         name: "fsync-order",
         limit_seconds: 180,
         command: &["tests/acceptance/fsync-order.py"],

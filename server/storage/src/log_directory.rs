@@ -103,8 +103,8 @@ impl<D: Disk> LogDirectory<D> {
             _ => error.into(),
         })?;
         let previous_broker_epoch = clean_shutdown::take(&disk, path)?;
-        // What each of them says can be found out again: from the high watermarks and the logs how far those are synced, from
-        // the epochs where they begin, and by cleaning what is clean.
+        // What each of them says can be found out again: from the logs how far those are sound, from the epochs where they
+        // begin, and by cleaning what is clean.
         let recovery_points = read_if_sound(&disk, path, RECOVERY_POINT_CHECKPOINT)?;
         let log_starts = read_if_sound(&disk, path, LOG_START_CHECKPOINT)?;
         let high_watermarks = read_if_sound(&disk, path, HIGH_WATERMARK_CHECKPOINT)?;
@@ -158,13 +158,14 @@ impl<D: Disk> LogDirectory<D> {
         clean_shutdown::put(&self.disk, &self.path, broker_epoch)
     }
 
-    /// What is known of the log of `partition` before it is opened. Of the recovery point and the high watermark, which was
-    /// synced as well, the lesser counts: a flipped digit must not make records missing that never were.
+    /// What is known of the log of `partition` before it is opened. A high watermark below the recovery point counts in its
+    /// place: a flipped digit must not make records missing that never were. Nothing else counts in its place, for what
+    /// replicas have in memory may be above what is on the disk.
     #[must_use]
     pub fn start_of(&self, partition: &TopicPartition) -> Start {
         let recovery_point = self.recovery_points.get(partition).copied();
         let high_watermark = self.high_watermarks.get(partition).copied();
-        let synced = [recovery_point, high_watermark].into_iter().flatten().min();
+        let synced = recovery_point.map(|point| high_watermark.map_or(point, |watermark| point.min(watermark)));
         Start {
             clean: self.was_clean(),
             recovery_point: synced.unwrap_or_default(),
