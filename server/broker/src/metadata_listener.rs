@@ -109,6 +109,10 @@ fn lead_partitions(
         }
         if let Some(running) = broker.partitions().get(topic.id, *index) {
             running.set_leadership(partition.leader_epoch, partition.in_sync_replicas.len());
+            if topic.name.as_str() == OFFSETS_TOPIC {
+                // Nobody may have led it in between, and the groups were given up.
+                broker.groups().start(running);
+            }
         } else if let Err(error) = open(broker, image, topic, *index, partition) {
             error!(topic = %topic.name, partition = %index, error = describe(&error), "log not opened");
             broker.partitions().note_unopened(&topic.name, topic.id, *index);
