@@ -19,13 +19,12 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use model::{Offset, PartitionIndex, TopicName};
-use storage::RealDisk;
 use storage::compaction::{Backlog, CleanError, CleanedSegment, Cleaning, CleaningLimits, SwapError, Tally, View};
 use tracing::{debug, error, info, warn};
 
 use crate::errors::describe;
 use crate::node::Broker;
-use crate::partitions::Partition;
+use crate::partitions::{LogDisk, Partition};
 use budget::Budget;
 pub(crate) use standing::Standing;
 pub use standing::{CompactionProgress, CompactionRound, CompactionState};
@@ -170,11 +169,11 @@ impl Cleaner {
 
     /// The dirtiest partition that is due and that nobody has.
     fn take(&self, broker: &Broker) -> Option<Job> {
-        let now = broker.clock().now();
+        let now = broker.clock().for_ages();
         let mut best: Option<Job> = None;
         let mut dirty_ratio_max = 0f64;
         for partition in broker.partitions().all() {
-            if partition.is_offline() || !partition.standing().is_free(Instant::now()) {
+            if !partition.is_writable() || !partition.standing().is_free(Instant::now()) {
                 continue;
             }
             let Some(view) = view(&partition) else { continue };
@@ -231,7 +230,7 @@ impl Cleaner {
     }
 }
 
-fn view(partition: &Arc<Partition>) -> Option<View<RealDisk>> {
+fn view(partition: &Arc<Partition>) -> Option<View<LogDisk>> {
     partition.with_replica(|replica| replica.log().compaction_view(replica.high_watermark()))
 }
 
@@ -251,8 +250,8 @@ fn progress(broker: &Broker, partition: &Arc<Partition>) -> Option<CompactionPro
     if !is_compacted {
         return None;
     }
-    let now = broker.clock().now();
-    let view = view(partition).filter(|_| !partition.is_offline());
+    let now = broker.clock().for_ages();
+    let view = view(partition).filter(|_| partition.is_writable());
     let backlog = view
         .as_ref()
         .map(|view| view.backlog(cleaned_to(broker, partition), now));
@@ -342,7 +341,7 @@ fn clean(broker: &Arc<Broker>, job: &Job) {
             cleaner.rest(partition, broker.settings().log.cleaner_backoff, &error);
         }
         // Deleted meanwhile, with its folder.
-        Err(_) if partition.is_offline() => {}
+        Err(_) if !partition.is_writable() => {}
         Err(error) => cleaner.give_up(partition, &error),
     }
 }
@@ -358,7 +357,7 @@ fn may_pass(error: &RoundError) -> bool {
 
 fn round(broker: &Arc<Broker>, job: &Job) -> Result<Tally, RoundError> {
     let (partition, cleaner) = (&job.partition, broker.cleaner());
-    let now = broker.clock().now();
+    let now = broker.clock().for_ages();
     let limits = limits(broker);
     let mut cleaning = partition.with_replica(|replica| replica.log().begin_cleaning(&job.backlog, limits, now));
     let mut pending = 0;
@@ -375,7 +374,7 @@ fn round(broker: &Arc<Broker>, job: &Job) -> Result<Tally, RoundError> {
                 cleaner.budget.spend(pending, rate, Instant::now())
             });
         pending = 0;
-        if cleaner.pause(wait) || partition.is_offline() {
+        if cleaner.pause(wait) || !partition.is_writable() {
             return ControlFlow::Break(());
         }
         ControlFlow::Continue(())
@@ -399,7 +398,7 @@ fn round(broker: &Arc<Broker>, job: &Job) -> Result<Tally, RoundError> {
 fn work(
     broker: &Arc<Broker>,
     partition: &Arc<Partition>,
-    cleaning: &mut Cleaning<RealDisk>,
+    cleaning: &mut Cleaning<LogDisk>,
     pace: &mut dyn FnMut(usize) -> ControlFlow<()>,
 ) -> Result<(), RoundError> {
     cleaning.map_keys(pace)?;
@@ -409,15 +408,17 @@ fn work(
     Ok(())
 }
 
-fn swap(broker: &Broker, partition: &Arc<Partition>, cleaned: CleanedSegment<RealDisk>) -> Result<(), RoundError> {
+fn swap(broker: &Broker, partition: &Arc<Partition>, cleaned: CleanedSegment<LogDisk>) -> Result<(), RoundError> {
     let removed = partition.with_replica(|replica| {
         // Its folder may be another's by now.
-        if partition.is_offline() {
+        if !partition.is_writable() {
             return Err(RoundError::Clean(CleanError::Stopped));
         }
         Ok(replica.log_mut().swap_in(cleaned)?)
     })?;
-    broker.directories().unlink_later(removed.files, broker.clock().now());
+    broker
+        .directories()
+        .unlink_later(removed.files, broker.clock().monotonic());
     Ok(())
 }
 

@@ -6,8 +6,9 @@ use network::{Answer, ApiVersionRange, Dispatch, DispatchFuture, RequestContext}
 use protocol::{ApiKey, Request};
 
 use crate::handlers::{
-    api_versions, delete_records, describe_cluster, describe_configs, describe_topic_partitions, fetch,
-    find_coordinator, forwarded, groups, init_producer_id, list_offsets, metadata, offset_for_leader_epoch, produce,
+    api_versions, delete_records, describe_cluster, describe_configs, describe_log_dirs, describe_topic_partitions,
+    fetch, find_coordinator, forwarded, groups, init_producer_id, list_offsets, metadata, offset_for_leader_epoch,
+    produce,
 };
 use crate::node::Broker;
 
@@ -42,6 +43,7 @@ impl ClientDoor {
             plain(ApiKey::IncrementalAlterConfigs, forwarded::INCREMENTAL_ALTER_CONFIGS),
             plain(ApiKey::DescribeQuorum, forwarded::DESCRIBE_QUORUM),
             plain(ApiKey::DescribeCluster, describe_cluster::VERSIONS),
+            plain(ApiKey::DescribeLogDirs, describe_log_dirs::VERSIONS),
             plain(ApiKey::DescribeTopicPartitions, describe_topic_partitions::VERSIONS),
         ];
         versions.extend(groups::VERSIONS.map(|(api_key, range)| plain(api_key, range)));
@@ -75,6 +77,7 @@ impl ClientDoor {
             Request::OffsetForLeaderEpoch(request) => offset_for_leader_epoch::handle(broker, &request),
             Request::DescribeConfigs(request) => describe_configs::handle(broker, &request),
             Request::DescribeCluster(request) => describe_cluster::handle(broker, context, &request),
+            Request::DescribeLogDirs(request) => describe_log_dirs::handle(broker, request).await,
             Request::DescribeTopicPartitions(request) => describe_topic_partitions::handle(broker, context, &request),
             Request::CreateTopics(_)
             | Request::DeleteTopics(_)

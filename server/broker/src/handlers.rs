@@ -9,6 +9,7 @@ pub(crate) mod api_versions;
 pub(crate) mod delete_records;
 pub(crate) mod describe_cluster;
 pub(crate) mod describe_configs;
+pub(crate) mod describe_log_dirs;
 pub(crate) mod describe_topic_partitions;
 pub(crate) mod fetch;
 pub(crate) mod find_coordinator;

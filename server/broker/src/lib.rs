@@ -4,10 +4,12 @@
 //! for. The broker knows its controller only by [`ControllerChannel`] and the cluster only by the images that it is
 //! handed.
 
+mod assignments;
 mod cleaner;
 mod clock;
 mod controller_client;
 mod coordinators;
+mod directory_watch;
 mod dispatch;
 mod errors;
 mod handlers;
@@ -30,7 +32,7 @@ pub use controller_client::{ControllerChannel, ControllerClient, ControllerError
 pub use dispatch::ClientDoor;
 pub use lifecycle::{Advertised, Registration, RegistrationError};
 pub use node::{Broker, BrokerParts, View};
-pub use partitions::{LogDirectories, LogDirectoriesError};
+pub use partitions::{DirectoryFigures, LogDirectories, LogDirectoriesError, LogDisk};
 pub use plugins::{Plugins, PluginsParts};
 pub use running::{MetadataUpdate, RunningBroker, StartError, start};
 pub use scrubber::DamageFigures;

@@ -164,6 +164,13 @@ pub(crate) async fn keep_beating(broker: Arc<Broker>) {
     }
 }
 
+/// Beats until the controller has heard which directories have failed.
+pub(crate) async fn tell_of_failure(broker: &Arc<Broker>) {
+    while beat(broker, false, false).await.is_none() {
+        sleep(RETRY_WAIT).await;
+    }
+}
+
 /// Asks for leave to go and waits until it is given, for a while.
 pub(crate) async fn leave(broker: &Arc<Broker>) {
     let deadline = Instant::now() + SHUTDOWN_WAIT_MAX;
@@ -184,6 +191,7 @@ async fn beat(broker: &Arc<Broker>, want_fence: bool, want_shut_down: bool) -> O
         current_metadata_offset: broker.metadata_offset(),
         want_fence,
         want_shut_down,
+        offline_log_dirs: broker.directories().offline_ids(),
         cordoned_log_dirs: (!want_fence).then(Vec::new),
         ..Default::default()
     };

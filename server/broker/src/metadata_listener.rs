@@ -7,13 +7,13 @@ use std::sync::Arc;
 use metadata::config_keys::BrokerSettings;
 use metadata::image::{ConfigResource, ConfigResourceType, Image, LeaderRecoveryState, PartitionImage, TopicImage};
 use metadata::{Delta, TopicDelta};
-use model::{PartitionIndex, TopicId, TopicPartition};
+use model::{DirectoryId, LeaderEpoch, PartitionIndex, TopicId, TopicPartition};
 use tracing::{debug, error, info, warn};
 
 use crate::coordinators::OFFSETS_TOPIC;
 use crate::errors::describe;
 use crate::node::{Broker, View, texts};
-use crate::partitions::{LogDirectoriesError, Partition, PartitionParts};
+use crate::partitions::{LogDirectoriesError, Partition, PartitionParts, Placement};
 use crate::settings::log_options;
 
 /// Takes in one step of the metadata log. Opens logs, so it may wait for the disk.
@@ -40,6 +40,7 @@ pub(crate) fn apply(broker: &Arc<Broker>, delta: &Delta, image: Arc<Image>) {
     refresh_topics(broker, &image, &delta.configs, broker_changed);
     broker.set_view(view);
     broker.recovered().add(recovered);
+    broker.assignments().release();
     if !gone.is_empty() {
         broker.groups().topics_deleted(&gone);
     }
@@ -75,7 +76,7 @@ fn remove_topic(broker: &Arc<Broker>, id: TopicId, topic: &TopicDelta, gone: &mu
             topic: topic.name.clone(),
             partition: *index,
         };
-        if let Err(error) = broker.directories().delete(&place, id, broker.clock().now()) {
+        if let Err(error) = broker.directories().delete(&place, id, broker.clock().monotonic()) {
             error!(topic = %topic.name, partition = %index, error = describe(&error), "log not deleted");
         }
     }
@@ -94,11 +95,24 @@ fn lead_partitions(
         let Some(partition) = topic.partitions.get(index) else {
             continue;
         };
-        if !partition.replicas.contains(&broker.id()) || partition.leader != Some(broker.id()) {
+        if !partition.replicas.contains(&broker.id()) {
+            continue;
+        }
+        if partition.leader != Some(broker.id()) {
+            if topic.name.as_str() == OFFSETS_TOPIC {
+                broker.groups().stop(*index);
+            }
+            if partition.leader.is_none() {
+                look_for_leaderless(broker, topic, *index, partition);
+            }
             continue;
         }
         if let Some(running) = broker.partitions().get(topic.id, *index) {
             running.set_leadership(partition.leader_epoch, partition.in_sync_replicas.len());
+            if topic.name.as_str() == OFFSETS_TOPIC {
+                // Nobody may have led it in between, and the groups were given up.
+                broker.groups().start(running);
+            }
         } else if let Err(error) = open(broker, image, topic, *index, partition) {
             error!(topic = %topic.name, partition = %index, error = describe(&error), "log not opened");
             broker.partitions().note_unopened(&topic.name, topic.id, *index);
@@ -111,14 +125,36 @@ fn lead_partitions(
     recovered
 }
 
+/// A partition of this node that nobody leads: its directory may be offline, or its log have come to lie in another one.
+fn look_for_leaderless(broker: &Arc<Broker>, topic: &TopicImage, index: PartitionIndex, partition: &PartitionImage) {
+    if broker.partitions().get(topic.id, index).is_some() {
+        return;
+    }
+    let place = TopicPartition {
+        topic: topic.name.clone(),
+        partition: index,
+    };
+    match broker.directories().directory_of(&place, topic.id) {
+        Ok(Some(found)) if found != partition.directory_of(broker.id()) => {
+            broker.assignments().add(topic.id, index, found);
+        }
+        Ok(_) => {}
+        Err(error) => error!(topic = %topic.name, partition = %index, error = describe(&error), "log not looked for"),
+    }
+    broker.partitions().note_unopened(&topic.name, topic.id, index);
+}
+
 /// Tries again to open the logs that could not be opened before: the disk may have room by now.
 pub(crate) fn open_unopened(broker: &Arc<Broker>) {
     let image = broker.view().image;
     let mut failed = None;
     for (id, index) in broker.partitions().unopened() {
         let topic = image.topics.by_id(id);
-        let led = topic.and_then(|topic| Some((topic, topic.partitions.get(&index)?)));
-        let Some((topic, partition)) = led.filter(|(_, partition)| partition.leader == Some(broker.id())) else {
+        let known = topic.and_then(|topic| Some((topic, topic.partitions.get(&index)?)));
+        if known.is_some_and(|(_, partition)| partition.leader.is_none()) {
+            continue;
+        }
+        let Some((topic, partition)) = known.filter(|(_, partition)| partition.leader == Some(broker.id())) else {
             broker.partitions().forget_unopened(id, index);
             continue;
         };
@@ -130,6 +166,7 @@ pub(crate) fn open_unopened(broker: &Arc<Broker>) {
             Err(error) => failed = Some(error),
         }
     }
+    broker.assignments().release();
     if let Some(error) = failed {
         let logs = broker.partitions().unopened().len();
         warn!(
@@ -151,7 +188,11 @@ fn open(
     let options = log_options(&settings, &broker.settings(), jitter(topic.id, index));
     let least = settings.min_insync_replicas as usize;
     let now = broker.clock().now();
-    let log = broker.directories().open(&topic.name, topic.id, index, options, now)?;
+    let assigned = partition.directory_of(broker.id());
+    let placement = placement(assigned, partition);
+    let log = broker
+        .directories()
+        .open(&topic.name, topic.id, index, placement, options, now)?;
     let replica = replication::Replica::lead(log, partition.leader_epoch)?;
     let running = Partition::new(PartitionParts {
         topic: topic.name.clone(),
@@ -163,10 +204,24 @@ fn open(
         flusher: broker.flusher().clone(),
     });
     broker.partitions().add(running.clone());
+    if let Some(lies_in) = broker.directories().directory_of(&running.place(), topic.id)?
+        && lies_in != assigned
+    {
+        broker.assignments().add(topic.id, index, lies_in);
+    }
     if topic.name.as_str() == OFFSETS_TOPIC {
         broker.groups().start(running);
     }
     Ok(())
+}
+
+fn placement(assigned: DirectoryId, partition: &PartitionImage) -> Placement {
+    match assigned {
+        id if !id.is_reserved() => Placement::At(id),
+        // Each start of a broker elects the leaders of its partitions anew.
+        _ if partition.leader_epoch == LeaderEpoch::new(0) => Placement::Anywhere,
+        _ => Placement::WhereItWas,
+    }
 }
 
 /// Topics whose own values changed, or all of them where the broker's did.

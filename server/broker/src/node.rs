@@ -2,23 +2,24 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use metadata::config_keys::{BrokerConfigs, BrokerSettings, Configs, TopicSettings};
-use metadata::image::{BrokerRegistration, ConfigResource, ConfigResourceType, FeaturesImage, Image};
+use metadata::image::{BrokerRegistration, ConfigResource, ConfigResourceType, FeaturesImage, Image, PartitionImage};
 use model::{BrokerId, ErrorCode, PartitionIndex, ProducerId, TopicName};
 use protocol::messages::create_topics_request::{CreatableTopic, CreatableTopicConfig, CreateTopicsRequest};
 use protocol::{Request, Response, Text};
 use tokio::sync::watch;
 use tracing::{info, warn};
 
+use crate::assignments::Assignments;
 use crate::cleaner::{Cleaner, CleanerFigures, CompactionProgress};
 use crate::clock::Clock;
 use crate::controller_client::ControllerClient;
 use crate::coordinators::{Groups, OFFSETS_TOPIC};
-use crate::partitions::{Flusher, LogDirectories, Partitions};
+use crate::partitions::{DirectoryFigures, Flusher, LogDirectories, Partitions};
 use crate::producer_ids::ProducerIds;
 use crate::recovered::Recovered;
 use crate::scrubber::{DamageFigures, Scrubber};
@@ -43,6 +44,12 @@ impl View {
             .values()
             .map(AsRef::as_ref)
             .filter(|registration| !registration.fenced)
+    }
+
+    /// Whether what a broker has of a partition lies in a directory of its that works.
+    pub(crate) fn has_online_replica(&self, broker: BrokerId, partition: &PartitionImage) -> bool {
+        let directory = partition.directory_of(broker);
+        self.image.cluster.has_online_directory(broker, directory)
     }
 
     pub(crate) fn live_broker(&self, id: BrokerId) -> Option<&BrokerRegistration> {
@@ -78,6 +85,9 @@ pub struct Broker {
     groups: Groups,
     producer_ids: ProducerIds,
     recovered: Recovered,
+    assignments: Assignments,
+    /// Segments that retention leaves because of times in the future, when it ran last.
+    future_segments: AtomicU64,
     cleaner: Cleaner,
     scrubber: Scrubber,
     /// Set once, when the controller has registered this incarnation.
@@ -98,9 +108,9 @@ impl Broker {
         Arc::new(Broker {
             id: settings.node_id,
             cluster_id,
+            groups: Groups::new(crate::settings::group_config(&settings), clock.clone()),
             clock,
             static_configs,
-            groups: Groups::new(crate::settings::group_config(&settings), clock),
             settings: ArcSwap::from_pointee(settings),
             controller,
             directories,
@@ -108,6 +118,8 @@ impl Broker {
             flusher: Arc::default(),
             producer_ids: ProducerIds::default(),
             recovered: Recovered::default(),
+            assignments: Assignments::default(),
+            future_segments: AtomicU64::new(0),
             cleaner: Cleaner::default(),
             scrubber: Scrubber::default(),
             epoch: AtomicI64::new(-1),
@@ -159,6 +171,10 @@ impl Broker {
         &self.recovered
     }
 
+    pub(crate) fn assignments(&self) -> &Assignments {
+        &self.assignments
+    }
+
     pub(crate) fn cleaner(&self) -> &Cleaner {
         &self.cleaner
     }
@@ -171,6 +187,23 @@ impl Broker {
     #[must_use]
     pub fn damage_figures(&self) -> DamageFigures {
         self.scrubber.figures(self)
+    }
+
+    pub(crate) fn future_segments(&self) -> &AtomicU64 {
+        &self.future_segments
+    }
+
+    /// How retention stands with clocks: the segments that it leaves because of times in the future, and by how much this
+    /// machine's clock is ahead of what is believed of it.
+    #[must_use]
+    pub fn retention_figures(&self) -> (u64, Duration) {
+        (self.future_segments.load(Ordering::Relaxed), self.clock.doubted())
+    }
+
+    /// What the disks of the log directories have done since the node started.
+    #[must_use]
+    pub fn directory_figures(&self) -> DirectoryFigures {
+        self.directories.figures()
     }
 
     /// What compaction has done since the node started.

@@ -17,8 +17,12 @@ mod partition;
 
 pub(crate) use fetch_wait::FetchWait;
 pub(crate) use flusher::Flusher;
-pub use loading::{LogDirectories, LogDirectoriesError};
+pub use loading::{DirectoryFigures, LogDirectories, LogDirectoriesError};
+pub(crate) use loading::{DirectoryState, FailedDirectory, Placement};
 pub(crate) use partition::{Committed, FoundOffset, Partition, PartitionParts, Slice};
+
+/// What a log directory's disk is to the broker.
+pub type LogDisk = storage::GuardedDisk<storage::RealDisk>;
 
 /// The partitions of one topic.
 struct Topic {
@@ -30,7 +34,8 @@ struct Topic {
 struct Topics {
     by_name: BTreeMap<TopicName, Topic>,
     names: BTreeMap<Uuid, TopicName>,
-    /// Led by this node, but the disk did not let it open their logs: on a full one, say. Tried again now and then.
+    /// Led by this node, but the disk did not let it open their logs: on a full one, say. Tried again now and then. And those
+    /// that nobody leads because their directory is offline.
     unopened: BTreeSet<(Uuid, PartitionIndex)>,
 }
 

@@ -9,6 +9,8 @@ use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::{info, warn};
 
+use crate::assignments;
+use crate::directory_watch;
 use crate::housekeeping;
 use crate::lifecycle::{self, Registration, RegistrationError};
 use crate::metadata_listener;
@@ -28,16 +30,16 @@ pub type MetadataUpdate = (Arc<Delta>, Arc<Image>);
 pub enum StartError {
     #[error(transparent)]
     Registration(#[from] RegistrationError),
-    #[error("the metadata log ended before the broker had caught up with it")]
-    MetadataEnded,
+    #[error("{0}")]
+    CannotGoOn(String),
 }
 
 /// A broker that is part of its cluster.
 pub struct RunningBroker {
     broker: Arc<Broker>,
     tasks: JoinSet<()>,
-    /// Turns true when the node can serve no longer: its log directories are gone, or the metadata log has ended.
-    failed: watch::Receiver<bool>,
+    /// Says why the node can serve no longer: its log directories are gone, or the metadata log has ended.
+    failed: watch::Receiver<Option<String>>,
 }
 
 /// Registers, follows the metadata log and returns when the controller has lifted the fence: from then on clients can be
@@ -52,20 +54,21 @@ pub async fn start(
 ) -> Result<RunningBroker, StartError> {
     let broker = Broker::new(parts);
     let mut tasks = JoinSet::new();
-    let (fail, failed) = watch::channel(false);
-    tasks.spawn(follow(broker.clone(), updates, fail));
+    let (fail, mut failed) = watch::channel(None);
+    tasks.spawn(follow(broker.clone(), updates, fail.clone()));
+    tasks.spawn(directory_watch::keep_watch(broker.clone(), fail));
     let epoch = lifecycle::register(&broker, &registration).await?;
     broker.set_epoch(epoch);
-    let mut ended = failed.clone();
     tokio::select! {
         () = lifecycle::catch_up(&broker) => {}
-        _ = ended.wait_for(|failed| *failed) => return Err(StartError::MetadataEnded),
+        why = why_failed(&mut failed) => return Err(StartError::CannotGoOn(why)),
     }
     let strays = broker.clone();
     let _ = tokio::task::spawn_blocking(move || housekeeping::set_strays_aside(&strays)).await;
     tasks.spawn(broker.flusher().clone().run());
     tasks.spawn(lifecycle::keep_beating(broker.clone()));
     tasks.spawn(recovered::keep_telling(broker.clone()));
+    tasks.spawn(assignments::keep_telling(broker.clone()));
     housekeeping::spawn(&broker, &mut tasks);
     cleaner::start(&broker);
     scrubber::start(&broker);
@@ -74,7 +77,7 @@ pub async fn start(
 }
 
 /// Takes in the metadata log step by step, and between the steps opens what could not be opened before.
-async fn follow(broker: Arc<Broker>, mut updates: mpsc::Receiver<MetadataUpdate>, fail: watch::Sender<bool>) {
+async fn follow(broker: Arc<Broker>, mut updates: mpsc::Receiver<MetadataUpdate>, fail: watch::Sender<Option<String>>) {
     let mut reopen = interval(REOPEN_INTERVAL);
     reopen.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -95,7 +98,16 @@ async fn follow(broker: Arc<Broker>, mut updates: mpsc::Receiver<MetadataUpdate>
             break;
         }
     }
-    fail.send_replace(true);
+    let why = "the metadata log cannot be followed any further".to_owned();
+    fail.send_if_modified(|known| known.is_none().then(|| *known = Some(why)).is_some());
+}
+
+/// Returns when there is a reason.
+async fn why_failed(failed: &mut watch::Receiver<Option<String>>) -> String {
+    match failed.wait_for(Option::is_some).await {
+        Ok(why) => why.clone().unwrap_or_default(),
+        Err(_) => "the broker's tasks have ended".to_owned(),
+    }
 }
 
 impl RunningBroker {
@@ -104,10 +116,9 @@ impl RunningBroker {
         &self.broker
     }
 
-    /// Returns when the broker cannot go on.
-    pub async fn failed(&self) {
-        let mut failed = self.failed.clone();
-        let _ = failed.wait_for(|failed| *failed).await;
+    /// Returns when the broker cannot go on, and why.
+    pub async fn failed(&self) -> String {
+        why_failed(&mut self.failed.clone()).await
     }
 
     /// Asks the controller for leave to go. Clients may still be served meanwhile.

@@ -21,6 +21,7 @@ mod broker_registration;
 mod config_layers;
 mod configs;
 mod controller_registration;
+mod directory_assignment;
 mod features;
 mod in_sync_changes;
 mod leader_election;

@@ -1,13 +1,18 @@
 //! The node's log directories at start: made and formatted where they are new, locked, checked against each other.
+//!
+//! A directory whose disk does not let it be used is left out, unless the metadata log lies in it or it is the only one; one
+//! that is somebody else's stops the start.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use broker::LogDisk;
 use metadata::config_keys::BrokerSettings;
 use model::{BrokerId, Uuid};
-use storage::log_directory::{META_PROPERTIES, MetaProperties};
+use storage::log_directory::{DirectoryError, META_PROPERTIES, MetaProperties, MetaPropertiesError};
 use storage::transfer::unfinished_directory;
-use storage::{LogDirectory, RealDisk};
+use storage::{CheckpointError, LogDirectory, RealDisk};
+use tracing::error;
 
 /// How often an id is drawn until it is a fit one.
 const DRAWS_MAX: usize = 100;
@@ -15,10 +20,13 @@ const DRAWS_MAX: usize = 100;
 /// The directories, opened: each is locked against other processes for as long as it is.
 pub(crate) struct Directories {
     pub(crate) cluster_id: String,
-    pub(crate) opened: Vec<LogDirectory<RealDisk>>,
+    pub(crate) opened: Vec<LogDirectory<LogDisk>>,
+    /// Those that their disks do not let be used.
+    pub(crate) missing: Vec<PathBuf>,
     /// Where the metadata log lies, and the directory's id, which is the voter's.
     pub(crate) metadata_directory: PathBuf,
     pub(crate) metadata_directory_id: Uuid,
+    pub(crate) metadata_disk: LogDisk,
 }
 
 impl Directories {
@@ -32,46 +40,101 @@ impl Directories {
         if !paths.contains(&metadata_directory) {
             paths.push(metadata_directory.clone());
         }
-        for path in &paths {
-            let unfinished = unfinished_directory(path);
+        let mut missing = Vec::new();
+        let mut usable = Vec::new();
+        for path in paths {
+            let unfinished = unfinished_directory(&path);
             if unfinished.exists() {
                 bail!(
                     "{} is what an import has left that did not come to its end: run it again, or remove that folder",
                     unfinished.display()
                 );
             }
-            std::fs::create_dir_all(path).with_context(|| format!("making {}", path.display()))?;
-        }
-        if paths.iter().all(|path| !path.join(META_PROPERTIES).exists()) {
-            for path in &paths {
-                if let Some(data) = first_log(path)? {
-                    bail!(
-                        "{} holds records, but {} has no {META_PROPERTIES}: whose they are is not known. Bring the file \
-                         back, or move the data away",
-                        data.display(),
-                        path.display()
-                    );
-                }
+            match std::fs::create_dir_all(&path).and_then(|()| std::fs::read_dir(&path)) {
+                Ok(_) => usable.push(path),
+                Err(error) => leave_out(path, &metadata_directory, error.into(), &mut missing)?,
             }
-            format(&paths, &metadata_directory)?;
+        }
+        if usable.iter().all(|path| !path.join(META_PROPERTIES).exists()) {
+            if let Some(path) = missing.first() {
+                bail!(
+                    "{} cannot be used: a cluster is founded with all directories at once",
+                    path.display()
+                );
+            }
+            for path in &usable {
+                check_empty(path)?;
+            }
+            format(&usable, &metadata_directory)?;
         }
         let mut opened = Vec::new();
-        for path in &paths {
-            opened.push(LogDirectory::open(RealDisk, path, draw()?)?);
+        for path in usable {
+            let disk = LogDisk::new(RealDisk, &path);
+            let directory = LogDirectory::open(disk.clone(), &path, draw()?);
+            match directory {
+                Ok(directory) => {
+                    if let Err(error) = disk.set_reserve(settings.log.reserve_bytes) {
+                        error!(directory = %path.display(), %error, "no room is held back for a full disk");
+                    }
+                    opened.push(directory);
+                }
+                Err(error) if is_of_disk(&error) => leave_out(path, &metadata_directory, error.into(), &mut missing)?,
+                Err(error) => return Err(error.into()),
+            }
         }
         let cluster_id = check(&opened, settings.node_id)?;
-        let metadata_directory_id = opened
-            .iter()
-            .find(|directory| directory.path() == metadata_directory)
+        let holds_metadata = opened.iter().find(|directory| directory.path() == metadata_directory);
+        let metadata_disk = holds_metadata.map(|directory| directory.disk().clone());
+        let metadata_directory_id = holds_metadata
             .and_then(|directory| directory.properties().directory_id)
             .context("the metadata directory has no id")?;
         Ok(Directories {
             cluster_id,
             opened,
+            missing,
             metadata_directory,
             metadata_directory_id,
+            metadata_disk: metadata_disk.context("the metadata directory is not open")?,
         })
     }
+}
+
+/// A directory without identity must hold no records.
+fn check_empty(path: &Path) -> anyhow::Result<()> {
+    if let Some(data) = first_log(path)? {
+        bail!(
+            "{} holds records, but {} has no {META_PROPERTIES}: whose they are is not known. Bring the file back, or move \
+             the data away",
+            data.display(),
+            path.display()
+        );
+    }
+    Ok(())
+}
+
+/// Does without a directory, unless the node cannot.
+fn leave_out(
+    path: PathBuf,
+    metadata_directory: &Path,
+    error: anyhow::Error,
+    missing: &mut Vec<PathBuf>,
+) -> anyhow::Result<()> {
+    if path == metadata_directory {
+        return Err(error).with_context(|| format!("using {}, which holds the metadata log", path.display()));
+    }
+    error!(directory = %path.display(), error = format!("{error:#}"), "the log directory cannot be used and is offline");
+    missing.push(path);
+    Ok(())
+}
+
+/// Whether the disk is at fault rather than what is on it.
+fn is_of_disk(error: &DirectoryError) -> bool {
+    matches!(
+        error,
+        DirectoryError::Io(_)
+            | DirectoryError::MetaProperties(MetaPropertiesError::Io { .. })
+            | DirectoryError::Checkpoint(CheckpointError::Io { .. })
+    )
 }
 
 /// A log with records in it, if there is one: such a directory is never founded anew.
@@ -97,7 +160,7 @@ fn first_log(directory: &Path) -> anyhow::Result<Option<PathBuf>> {
 }
 
 /// All directories must be of the same cluster and of this node, each with an id of its own. Gives the cluster's id.
-fn check(opened: &[LogDirectory<RealDisk>], node_id: BrokerId) -> anyhow::Result<String> {
+fn check(opened: &[LogDirectory<LogDisk>], node_id: BrokerId) -> anyhow::Result<String> {
     let mut cluster_id = None;
     let mut ids = Vec::new();
     for directory in opened {
@@ -136,6 +199,9 @@ pub(crate) fn draw() -> anyhow::Result<Uuid> {
 
 #[cfg(test)]
 mod tests {
+    use metadata::config_keys::{ServerProperties, Setting};
+    use storage::log_directory;
+
     use super::*;
 
     #[test]
@@ -156,5 +222,79 @@ mod tests {
         assert_eq!(first_log(path).unwrap(), None, "what a start that was cut short leaves");
         std::fs::write(&log, "batch").unwrap();
         assert_eq!(first_log(path).unwrap(), Some(log));
+    }
+
+    fn open(folders: &[&Path]) -> anyhow::Result<Directories> {
+        let names: Vec<&str> = folders.iter().map(|folder| folder.to_str().unwrap()).collect();
+        let setting = Setting {
+            name: "log.dirs".to_owned(),
+            value: names.join(","),
+        };
+        let configs = ServerProperties::single_node()
+            .with_settings([setting])
+            .load()
+            .unwrap()
+            .configs;
+        let settings = BrokerSettings::resolve(&configs).unwrap();
+        Directories::open(&settings, |paths, _| {
+            for path in paths {
+                let properties = MetaProperties {
+                    version: 1,
+                    cluster_id: Some("c".to_owned()),
+                    node_id: Some(settings.node_id),
+                    directory_id: Some(draw()?),
+                };
+                log_directory::format(&RealDisk, path, &properties)?;
+            }
+            Ok(())
+        })
+    }
+
+    fn ids(found: &Directories) -> Vec<Option<Uuid>> {
+        let opened = found.opened.iter();
+        opened.map(|directory| directory.properties().directory_id).collect()
+    }
+
+    #[test]
+    fn a_directory_that_cannot_be_used_is_left_out_unless_the_metadata_log_lies_there() {
+        let temporary = tempfile::tempdir().unwrap();
+        let (first, second) = (temporary.path().join("1"), temporary.path().join("2"));
+        let known = ids(&open(&[&first, &second]).unwrap());
+        std::fs::rename(&second, temporary.path().join("away")).unwrap();
+        std::fs::write(&second, "no directory").unwrap();
+        let found = open(&[&first, &second]).unwrap();
+        assert_eq!(
+            (ids(&found), found.missing.as_slice()),
+            (known[..1].to_vec(), &[second.clone()][..])
+        );
+        drop(found);
+        let refused = open(&[&second, &first]).err().unwrap();
+        assert!(
+            format!("{refused:#}").contains("which holds the metadata log"),
+            "{refused:#}"
+        );
+        std::fs::remove_file(&second).unwrap();
+        std::fs::rename(temporary.path().join("away"), &second).unwrap();
+        let found = open(&[&first, &second]).unwrap();
+        assert_eq!((ids(&found), found.missing.len()), (known, 0));
+    }
+
+    #[test]
+    fn a_cluster_is_founded_with_all_directories_or_not_at_all() {
+        let temporary = tempfile::tempdir().unwrap();
+        let (first, second) = (temporary.path().join("1"), temporary.path().join("2"));
+        std::fs::write(&second, "no directory").unwrap();
+        let refused = open(&[&first, &second]).err().unwrap();
+        assert!(refused.to_string().contains("all directories at once"), "{refused:#}");
+    }
+
+    #[test]
+    fn an_empty_directory_among_others_is_refused_since_its_disk_may_not_be_mounted() {
+        let temporary = tempfile::tempdir().unwrap();
+        let (first, second) = (temporary.path().join("1"), temporary.path().join("2"));
+        open(&[&first]).unwrap();
+        let refused = open(&[&first, &second]).err().unwrap();
+        assert!(refused.to_string().contains("was not formatted"), "{refused:#}");
+        assert!(!second.join(META_PROPERTIES).exists());
     }
 }

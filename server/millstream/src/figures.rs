@@ -5,13 +5,50 @@ use std::sync::Arc;
 use broker::Broker;
 use gateway::{Compaction, CompactionBacklog, CompactionRound, CompactionState, Figure, Figures, PartitionCompaction};
 
-/// The figures of compaction and of damage, each time as they are.
+/// The figures of disks, of retention, of compaction and of damage, each time as they are.
 pub(crate) fn of(broker: &Arc<Broker>) -> Figures {
     let broker = broker.clone();
     Arc::new(move || {
         let cleaner = broker.cleaner_figures();
         let damage = broker.damage_figures();
+        let disks = broker.directory_figures();
+        let (future_segments, doubted) = broker.retention_figures();
         vec![
+            gauge(
+                "millstream_log_directories_offline",
+                "Log directories that take no records until the node starts anew.",
+                disks.offline as f64,
+            ),
+            gauge(
+                "millstream_log_directories_full",
+                "Log directories that take no records until there is room.",
+                disks.full as f64,
+            ),
+            gauge(
+                "millstream_log_reserve_bytes",
+                "Room that the log directories hold back for full disks.",
+                disks.reserve_bytes as f64,
+            ),
+            counter(
+                "millstream_log_read_errors_total",
+                "Reads of log directories that the disk failed.",
+                disks.read_errors,
+            ),
+            counter(
+                "millstream_log_write_errors_total",
+                "Writes and syncs of log directories that the disk failed.",
+                disks.write_errors,
+            ),
+            gauge(
+                "millstream_retention_future_segments",
+                "Segments that are not deleted by age because their records' times lie in the future.",
+                future_segments as f64,
+            ),
+            gauge(
+                "millstream_clock_doubted_seconds",
+                "How far the wall clock has been set ahead of what retention believes of it.",
+                doubted.as_secs_f64(),
+            ),
             counter(
                 "millstream_cleaner_rounds_total",
                 "Rounds of compaction over a partition that came to their end.",

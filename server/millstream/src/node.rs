@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use broker::Advertised;
+use broker::{Advertised, LogDisk};
 use metadata::config_keys::{BrokerSettings, Configs};
 use metadata::image::Endpoint;
 use metadata::{ControllerOptions, Entropy};
@@ -61,6 +61,8 @@ pub(crate) struct QuorumParts<'a> {
     pub(crate) settings: &'a BrokerSettings,
     pub(crate) static_configs: Configs,
     pub(crate) cluster_id: &'a str,
+    /// Of the directory that the metadata log lies in.
+    pub(crate) disk: LogDisk,
     pub(crate) metadata_directory: &'a Path,
     pub(crate) directory_id: Uuid,
     pub(crate) endpoints: &'a [Advertised],
@@ -72,6 +74,7 @@ pub(crate) fn start_quorum(parts: QuorumParts<'_>) -> anyhow::Result<Quorum> {
         settings,
         static_configs,
         cluster_id,
+        disk,
         metadata_directory,
         directory_id,
         endpoints,
@@ -109,7 +112,7 @@ pub(crate) fn start_quorum(parts: QuorumParts<'_>) -> anyhow::Result<Quorum> {
         no_op_interval: quorum.idle_interval_max.unwrap_or(Duration::MAX),
         ..NodeOptions::new(controller, directory_id, draw()?)
     };
-    quorum::start(RealDisk, metadata_directory, options).context("starting the controller quorum")
+    quorum::start(disk, metadata_directory, options).context("starting the controller quorum")
 }
 
 fn millis(duration: Duration) -> i64 {

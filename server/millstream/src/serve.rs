@@ -79,6 +79,7 @@ async fn serve(config: NodeConfig) -> anyhow::Result<()> {
         settings: &settings,
         static_configs: static_configs.clone(),
         cluster_id: &found.cluster_id,
+        disk: found.metadata_disk,
         metadata_directory: &found.metadata_directory,
         directory_id: found.metadata_directory_id,
         endpoints: &advertised.controller,
@@ -95,10 +96,8 @@ async fn serve(config: NodeConfig) -> anyhow::Result<()> {
             .into(),
         node_id: settings.node_id.get(),
     };
-    let directories = Arc::new(LogDirectories::new(
-        found.opened,
-        settings.topic_defaults.file_delete_delay,
-    )?);
+    let directories = LogDirectories::new(found.opened, settings.topic_defaults.file_delete_delay)?;
+    let directories = Arc::new(directories.with(found.missing, &found.metadata_directory));
     let bootstrap = advertised
         .broker
         .first()
@@ -267,7 +266,7 @@ impl Node {
         tokio::select! {
             _ = terminate.recv() => info!("told to stop"),
             _ = interrupt.recv() => info!("interrupted: stopping"),
-            () = self.broker.failed() => anyhow::bail!("the broker cannot go on"),
+            why = self.broker.failed() => anyhow::bail!("the broker cannot go on: {why}"),
             error = self.quorum.ended() => return Err(error).context("the controller quorum cannot go on"),
         }
         Ok(())

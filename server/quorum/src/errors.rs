@@ -4,6 +4,7 @@ use metadata::Refusal;
 use model::ErrorCode;
 use protocol::messages::allocate_producer_ids_response::AllocateProducerIdsResponse;
 use protocol::messages::alter_partition_response::AlterPartitionResponse;
+use protocol::messages::assign_replicas_to_dirs_response::AssignReplicasToDirsResponse;
 use protocol::messages::broker_heartbeat_response::BrokerHeartbeatResponse;
 use protocol::messages::broker_registration_response::BrokerRegistrationResponse;
 use protocol::messages::controller_registration_response::ControllerRegistrationResponse;
@@ -44,6 +45,11 @@ pub(crate) fn refused(request: &Request, refusal: &Refusal) -> Option<Response> 
         Request::AlterPartition(_) => AlterPartitionResponse {
             error_code: code,
             ..AlterPartitionResponse::default()
+        }
+        .into(),
+        Request::AssignReplicasToDirs(_) => AssignReplicasToDirsResponse {
+            error_code: code,
+            ..AssignReplicasToDirsResponse::default()
         }
         .into(),
         Request::CreateTopics(request) => {

@@ -16,7 +16,7 @@ pub(crate) mod describe_cluster;
 pub(crate) mod describe_quorum;
 
 /// What the controller decides, in Kafka's versions, by ascending key.
-const DECIDED: [(ApiKey, RangeInclusive<i16>); 9] = [
+const DECIDED: [(ApiKey, RangeInclusive<i16>); 10] = [
     (ApiKey::CreateTopics, 2..=7),
     (ApiKey::DeleteTopics, 1..=6),
     (ApiKey::CreatePartitions, 0..=3),
@@ -26,6 +26,7 @@ const DECIDED: [(ApiKey, RangeInclusive<i16>); 9] = [
     (ApiKey::BrokerHeartbeat, 0..=2),
     (ApiKey::AllocateProducerIds, 0..=0),
     (ApiKey::ControllerRegistration, 0..=0),
+    (ApiKey::AssignReplicasToDirs, 0..=0),
 ];
 
 /// The controller as connections of its listener see it.

@@ -224,6 +224,11 @@ impl<D: Disk> MetadataLog<D> {
         Ok((this, loaded))
     }
 
+    /// Whether there is room for what users add.
+    pub(crate) fn takes_growth(&self) -> bool {
+        self.disk.takes_growth()
+    }
+
     fn load(&mut self, newest: Option<SnapshotId>) -> Result<Loaded, MetadataLogError> {
         if newest.is_none() && self.log.log_end_offset() == Offset::ZERO {
             return Err(MetadataLogError::NotFormatted);

@@ -405,6 +405,9 @@ impl<D: Disk> Node<D> {
                 after: Offset::ZERO,
             }));
         }
+        if grows(request) && !self.log.takes_growth() {
+            return Ok(Err(disk_refused()));
+        }
         let decided = match self.active() {
             Ok(controller) => decide(controller, request, version, now, entropy),
             Err(NotLeader) => Err(Refusal {
@@ -594,6 +597,11 @@ fn source_of_snapshot<D: Disk>(log: &MetadataLog<D>) -> VoterSetSource {
     }
 }
 
+/// Whether a request asks for more of what takes room: on a full disk the rest of it is kept for what makes room.
+fn grows(request: &Request) -> bool {
+    matches!(request, Request::CreateTopics(_) | Request::CreatePartitions(_))
+}
+
 fn decide(
     controller: &mut Controller,
     request: &Request,
@@ -616,6 +624,7 @@ fn decide(
         Request::IncrementalAlterConfigs(request) => controller.incremental_alter_configs(request).map(general),
         Request::AllocateProducerIds(request) => controller.allocate_producer_ids(request).map(general),
         Request::AlterPartition(request) => controller.alter_partition(request, version).map(general),
+        Request::AssignReplicasToDirs(request) => controller.assign_replicas_to_directories(request).map(general),
         _ => Err(Refusal {
             code: ErrorCode::UnsupportedVersion,
             message: None,

@@ -7,12 +7,14 @@
 //! What is on a disk after a crash: the bytes of a file as of its last [`File::sync`], or any part of what was written
 //! since; the names of a directory as of its last [`Disk::sync_directory`], or any later state.
 
+mod guarded;
 mod real;
 mod sim;
 
 use std::io::{self, IoSlice};
 use std::path::Path;
 
+pub use guarded::{DirectoryFailure, FailureKind, GuardedDisk, GuardedFigures, GuardedFile, RESERVE_FILE};
 pub use real::{RealDisk, RealFile};
 pub use sim::{Fault, Operation, SimDisk, SimFile};
 
@@ -33,6 +35,13 @@ pub enum OpenMode {
 pub struct DirectoryEntry {
     pub name: String,
     pub is_directory: bool,
+}
+
+/// How large the file system under a directory is, and what of it can still be written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Room {
+    pub available_bytes: u64,
+    pub capacity_bytes: u64,
 }
 
 /// A file system, or a part of one.
@@ -101,6 +110,17 @@ pub trait Disk: Clone + Send + Sync + 'static {
     /// # Errors
     /// As the file system says.
     fn link_file(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// The room in the file system that `directory` lies in.
+    ///
+    /// # Errors
+    /// As the file system says.
+    fn room(&self, directory: &Path) -> io::Result<Room>;
+
+    /// Whether there is room for what users add; what takes away or keeps order is tried in any case.
+    fn takes_growth(&self) -> bool {
+        true
+    }
 }
 
 /// How much of a file is copied at a time.
@@ -133,6 +153,12 @@ pub trait File: Clone + Send + Sync + 'static {
     /// # Errors
     /// As the file system says.
     fn truncate(&self, size_bytes: u64) -> io::Result<()>;
+
+    /// Takes room for the file's first `size_bytes` and makes the file that long, so that the room is nobody else's.
+    ///
+    /// # Errors
+    /// As the file system says; a part may have been taken.
+    fn allocate(&self, size_bytes: u64) -> io::Result<()>;
 
     /// Keeps other processes, and other openings of this one, from locking the file while this opening of it lives.
     ///

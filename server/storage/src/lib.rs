@@ -30,7 +30,7 @@ pub use checkpoint::{
     CLEANER_CHECKPOINT, CheckpointError, HIGH_WATERMARK_CHECKPOINT, LOG_START_CHECKPOINT, Offsets,
     RECOVERY_POINT_CHECKPOINT, read_checkpoint, write_checkpoint,
 };
-pub use disk::{Disk, File, RealDisk, SimDisk};
+pub use disk::{Disk, File, GuardedDisk, RealDisk, SimDisk};
 pub use leader_epochs::{EpochEnd, EpochStart, LeaderEpochs};
 pub use log_directory::LogDirectory;
 pub use log_reader::{DamagedRange, LogReader, Read, ReadError, ReadRequest, TimestampOffset};

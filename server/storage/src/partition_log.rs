@@ -387,7 +387,9 @@ impl<D: Disk> PartitionLog<D> {
         &self.shared
     }
 
-    pub(crate) fn disk(&self) -> &D {
+    /// The disk that the log lies on.
+    #[must_use]
+    pub fn disk(&self) -> &D {
         &self.disk
     }
 

@@ -3,6 +3,9 @@
 //! Only whole segments go, from the front, and only if all their records lie below the high watermark. They are renamed
 //! (`.deleted`) at once and unlinked later by the shell, so that readers have time to finish.
 //!
+//! A time further in the future than the topic takes from producers is not believed: it may have been written under another
+//! setting, or by another program. Such a segment goes with the one behind it, whose time tells that it is old as well.
+//!
 //! Damage does not keep a segment: it goes when its sound records are old enough or it is too much, and if none of its
 //! records is sound, together with the segment behind it.
 
@@ -26,6 +29,18 @@ pub struct Removed {
     pub files: Vec<PathBuf>,
     pub segments: usize,
     pub size_bytes: u64,
+    /// Segments that stay although they would be next, because their records' times lie in the future.
+    pub future_segments: usize,
+}
+
+/// Times further ahead than this are told of, wherever they are allowed: no two clocks differ by so much.
+const FUTURE_MS: i64 = 3_600_000;
+
+/// The oldest segments that have expired.
+#[derive(Default)]
+struct Expired {
+    count: usize,
+    future_segments: usize,
 }
 
 /// Why records cannot be deleted from the front.
@@ -48,10 +63,16 @@ impl<D: Disk> PartitionLog<D> {
             return Ok(Removed::default());
         }
         let mut count = self.count_below_log_start();
+        let mut future_segments = 0;
         if self.options().delete {
-            count = count.max(self.count_expired(now)?).max(self.count_oversize());
+            let expired = self.expired(now)?;
+            count = count.max(expired.count).max(self.count_oversize());
+            future_segments = expired.future_segments;
         }
-        self.remove_first(count, now, high_watermark)
+        Ok(Removed {
+            future_segments,
+            ..self.remove_first(count, now, high_watermark)?
+        })
     }
 
     /// Moves the log's start up to `offset` (DeleteRecords); segments wholly below go with the next retention. The start is
@@ -87,11 +108,11 @@ impl<D: Disk> PartitionLog<D> {
             .count()
     }
 
-    fn count_expired(&self, now: Timestamp) -> io::Result<usize> {
+    fn expired(&self, now: Timestamp) -> io::Result<Expired> {
         let Some(retention_ms) = self.options().retention_ms else {
-            return Ok(0);
+            return Ok(Expired::default());
         };
-        let mut count = 0;
+        let mut expired = Expired::default();
         for (index, segment) in self.segments().iter().enumerate() {
             let Some(largest) = self.largest_timestamp(segment)? else {
                 // Without timestamps nothing is known of its age; where they are damaged, that of the next one tells.
@@ -100,12 +121,20 @@ impl<D: Disk> PartitionLog<D> {
                 }
                 continue;
             };
+            let ahead_ms = largest.millis().saturating_sub(now.millis());
+            expired.future_segments += usize::from(ahead_ms > FUTURE_MS);
+            if ahead_ms > self.options().timestamp_after_max_ms {
+                continue;
+            }
             if segment.size() == 0 || now.millis().saturating_sub(largest.millis()) <= retention_ms {
                 break;
             }
-            count = index + 1;
+            expired = Expired {
+                count: index + 1,
+                future_segments: 0,
+            };
         }
-        Ok(count)
+        Ok(expired)
     }
 
     /// Damage that is come upon is quarantined.

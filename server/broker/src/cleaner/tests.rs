@@ -8,12 +8,12 @@ use model::record_batch::{BatchBuilder, BatchOptions};
 use model::{BrokerId, LeaderEpoch, Uuid};
 use protocol::{Request, Text};
 use storage::log_directory::{MetaProperties, format};
-use storage::{LogDirectory, Origin};
+use storage::{LogDirectory, Origin, RealDisk};
 
 use super::*;
 use crate::controller_client::{ControllerChannel, ControllerClient, ControllerError, ControllerFuture};
 use crate::node::BrokerParts;
-use crate::partitions::{LogDirectories, PartitionParts};
+use crate::partitions::{LogDirectories, PartitionParts, Placement};
 use crate::settings::log_options;
 
 const DIRECTORY_ID: Uuid = Uuid::from_bytes([9; 16]);
@@ -38,7 +38,7 @@ fn broker(root: &Path) -> Arc<Broker> {
         directory_id: Some(DIRECTORY_ID),
     };
     format(&RealDisk, root, &properties).unwrap();
-    let directory = LogDirectory::open(RealDisk, root, DIRECTORY_ID).unwrap();
+    let directory = LogDirectory::open(LogDisk::new(RealDisk, root), root, DIRECTORY_ID).unwrap();
     let setting = Setting {
         name: "log.dirs".to_owned(),
         value: root.to_str().unwrap().to_owned(),
@@ -66,7 +66,7 @@ fn partition(broker: &Arc<Broker>, topic: &str, keys: u32, rounds: u32) -> Arc<P
     let (index, now) = (PartitionIndex::new(0), broker.clock().now());
     let mut log = broker
         .directories()
-        .open(&topic, topic_id, index, options, now)
+        .open(&topic, topic_id, index, Placement::Anywhere, options, now)
         .unwrap();
     let role = storage::AppendAs::Leader {
         epoch: LeaderEpoch::new(0),

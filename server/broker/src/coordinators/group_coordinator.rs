@@ -237,7 +237,8 @@ impl GroupCoordinator {
 
     fn now(&self) -> Now {
         Now {
-            wall: self.clock.now(),
+            // Offsets expire by it.
+            wall: self.clock.for_ages(),
             monotonic: self.clock.monotonic(),
         }
     }

@@ -68,12 +68,21 @@ impl Groups {
         let index = partition.index();
         let mut running = self.running.write().unwrap_or_else(PoisonError::into_inner);
         running.entry(index).or_insert_with(|| {
-            let (coordinator, task) = GroupCoordinator::start(partition, self.config.clone(), self.clock);
+            let (coordinator, task) = GroupCoordinator::start(partition, self.config.clone(), self.clock.clone());
             Running {
                 coordinator,
                 task: task.abort_handle(),
             }
         });
+    }
+
+    /// This node does not lead that partition any more.
+    pub(crate) fn stop(&self, index: PartitionIndex) {
+        let mut running = self.running.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(Running { coordinator, task }) = running.remove(&index) {
+            coordinator.resign();
+            task.abort();
+        }
     }
 
     /// This node does not lead the groups' topic any more.

@@ -136,7 +136,7 @@ fn render_partition(
         offline_replicas: partition
             .replicas
             .iter()
-            .filter(|it| !reachable(it))
+            .filter(|it| !reachable(it) || !view.has_online_replica(**it, partition))
             .map(|it| it.get())
             .collect(),
         ..Default::default()

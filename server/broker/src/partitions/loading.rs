@@ -1,18 +1,30 @@
 //! The node's log directories: where partitions lie, how their logs are opened, deleted and left in good order.
+//!
+//! A directory that has failed, or that could not be opened at the start, is left alone: nothing is looked for, made or
+//! recorded in it. A partition that lies there is not made anew elsewhere.
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use metadata::Image;
-use model::{BrokerId, Offset, PartitionIndex, Timestamp, TopicId, TopicName, TopicPartition, Uuid};
+use model::{
+    BrokerId, DirectoryId, Monotonic, Offset, PartitionIndex, Timestamp, TopicId, TopicName, TopicPartition, Uuid,
+};
+use storage::disk::FailureKind;
 use storage::log_directory::{DirectoryError, FolderKind};
-use storage::{Disk, LogDirectory, LogOptions, OpenError, PartitionLog, RealDisk, Recovery};
+use storage::{Disk, LogDirectory, LogOptions, OpenError, PartitionLog, Recovery};
+use tokio::sync::Notify;
 use tracing::{error, info, warn};
 
-use super::Partition;
+use super::{LogDisk, Partition};
+
+mod health;
+
+pub use health::DirectoryFigures;
+pub(crate) use health::{DirectoryState, FailedDirectory};
 
 /// The controllers' own log lies in one of the directories and is not the broker's.
 const METADATA_TOPIC: &str = "__cluster_metadata";
@@ -24,6 +36,8 @@ const UNIQUE_DRAWS_MAX: usize = 100;
 pub enum LogDirectoriesError {
     #[error("no log directory can be used")]
     None,
+    #[error("the log directory that the partition lies in is offline")]
+    Offline,
     #[error("no random bytes from the system")]
     Entropy,
     #[error("the log has been closed already, or its disk has failed")]
@@ -36,9 +50,50 @@ pub enum LogDirectoriesError {
     Io(#[from] io::Error),
 }
 
+/// Where a partition's log is to be looked for, and where it may be made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Placement {
+    /// It is new.
+    Anywhere,
+    /// It has been somewhere before, and nobody has said where.
+    WhereItWas,
+    At(DirectoryId),
+}
+
 struct Directory {
-    log_directory: LogDirectory<RealDisk>,
+    log_directory: LogDirectory<LogDisk>,
     partitions: usize,
+    /// What others have been told of its failure.
+    told: Option<FailureKind>,
+}
+
+impl Directory {
+    fn id(&self) -> Option<DirectoryId> {
+        self.log_directory.properties().directory_id
+    }
+
+    fn failure_kind(&self) -> Option<FailureKind> {
+        self.log_directory.disk().failure_kind()
+    }
+
+    fn is_writable(&self) -> bool {
+        self.failure_kind().is_none()
+    }
+
+    /// Whether what lies in it can be read.
+    fn is_readable(&self) -> bool {
+        self.failure_kind() != Some(FailureKind::Dead)
+    }
+
+    /// Nothing where nothing can be written.
+    fn write_checkpoints(&self) -> Result<(), LogDirectoriesError> {
+        if self.is_writable() {
+            self.log_directory.write_recovery_points()?;
+            self.log_directory.write_log_starts()?;
+            self.log_directory.write_high_watermarks()?;
+        }
+        Ok(())
+    }
 }
 
 /// What is unlinked when its time has come.
@@ -47,11 +102,22 @@ enum Doomed {
     Folder { directory: usize, path: PathBuf },
 }
 
+impl Doomed {
+    fn path(&self) -> &Path {
+        match self {
+            Doomed::File(path) | Doomed::Folder { path, .. } => path,
+        }
+    }
+}
+
 struct State {
     directories: Vec<Directory>,
+    /// Those that could not be opened at the start.
+    missing: Vec<PathBuf>,
+    metadata_directory: Option<PathBuf>,
     /// Which directory each partition lies in.
     places: BTreeMap<TopicPartition, usize>,
-    doomed: Vec<(Timestamp, Doomed)>,
+    doomed: Vec<(Monotonic, Doomed)>,
 }
 
 /// All `log.dirs` of a node.
@@ -59,6 +125,8 @@ pub struct LogDirectories {
     state: Mutex<State>,
     /// `file.delete.delay.ms`
     delete_delay: Duration,
+    /// Told when a directory fails.
+    failure: Arc<Notify>,
 }
 
 impl LogDirectories {
@@ -66,13 +134,16 @@ impl LogDirectories {
     ///
     /// # Errors
     /// If a directory cannot be listed.
-    pub fn new(directories: Vec<LogDirectory<RealDisk>>, delete_delay: Duration) -> Result<Self, LogDirectoriesError> {
+    pub fn new(directories: Vec<LogDirectory<LogDisk>>, delete_delay: Duration) -> Result<Self, LogDirectoriesError> {
         let mut doomed = Vec::new();
+        let failure = Arc::new(Notify::new());
         for (at, directory) in directories.iter().enumerate() {
+            let told = failure.clone();
+            directory.disk().on_failure(move || told.notify_one());
             for folder in directory.folders()? {
                 if folder.kind == FolderKind::Deleted {
                     let path = directory.path().join(&folder.name);
-                    doomed.push((Timestamp::default(), Doomed::Folder { directory: at, path }));
+                    doomed.push((Monotonic::default(), Doomed::Folder { directory: at, path }));
                 }
             }
         }
@@ -81,16 +152,44 @@ impl LogDirectories {
             .map(|log_directory| Directory {
                 log_directory,
                 partitions: 0,
+                told: None,
             })
             .collect();
         Ok(LogDirectories {
             state: Mutex::new(State {
                 directories,
+                missing: Vec::new(),
+                metadata_directory: None,
                 places: BTreeMap::new(),
                 doomed,
             }),
             delete_delay,
+            failure,
         })
+    }
+
+    /// Names what could not be opened, and where the controllers' log lies.
+    #[must_use]
+    pub fn with(self, missing: Vec<PathBuf>, metadata_directory: &Path) -> Self {
+        let mut state = self.lock();
+        state.missing = missing;
+        state.metadata_directory = Some(metadata_directory.to_owned());
+        drop(state);
+        self
+    }
+
+    /// The id of the directory that a partition lies in, opened or not.
+    pub(crate) fn directory_of(
+        &self,
+        place: &TopicPartition,
+        topic_id: TopicId,
+    ) -> Result<Option<DirectoryId>, LogDirectoriesError> {
+        let state = self.lock();
+        let at = match state.places.get(place) {
+            Some(at) => Some(*at),
+            None => state.holder(place, topic_id)?,
+        };
+        Ok(at.and_then(|at| state.directories[at].id()))
     }
 
     /// The ids of the directories, as the controller is told.
@@ -110,33 +209,33 @@ impl LogDirectories {
     #[must_use]
     pub fn previous_broker_epoch(&self) -> Option<i64> {
         let state = self.lock();
-        let epochs = state
-            .directories
-            .iter()
-            .map(|it| it.log_directory.previous_broker_epoch());
+        let opened = state.directories.iter();
+        let epochs = opened.map(|it| it.log_directory.previous_broker_epoch());
         epochs.min().flatten()
     }
 
-    /// Opens a partition's log where it lies, or makes it in the directory with the fewest partitions.
+    /// Opens a partition's log where it lies, or makes it where it may be: in the directory with the fewest partitions if
+    /// nothing else is said.
     pub(crate) fn open(
         &self,
         topic: &TopicName,
         topic_id: TopicId,
         index: PartitionIndex,
+        placement: Placement,
         options: LogOptions,
         now: Timestamp,
-    ) -> Result<PartitionLog<RealDisk>, LogDirectoriesError> {
+    ) -> Result<PartitionLog<LogDisk>, LogDirectoriesError> {
         let partition = TopicPartition {
             topic: topic.clone(),
             partition: index,
         };
         let (disk, path, start) = {
             let mut state = self.lock();
-            let at = state.find(&partition, topic_id)?;
+            let at = state.find(&partition, topic_id, placement)?;
             let directory = &mut state.directories[at];
             let path = directory.log_directory.create_partition(&partition, topic_id)?;
             let start = directory.log_directory.start_of(&partition);
-            let disk = *directory.log_directory.disk();
+            let disk = directory.log_directory.disk().clone();
             if state.places.insert(partition.clone(), at).is_none() {
                 state.directories[at].partitions += 1;
             }
@@ -153,7 +252,7 @@ impl LogDirectories {
         &self,
         place: &TopicPartition,
         topic_id: TopicId,
-        now: Timestamp,
+        now: Monotonic,
     ) -> Result<(), LogDirectoriesError> {
         let mut state = self.lock();
         let Some(at) = state.holder(place, topic_id)? else {
@@ -172,7 +271,7 @@ impl LogDirectories {
     /// Sets aside what the cluster does not know, or has given to other brokers: an operator decides what becomes of it.
     pub(crate) fn set_strays_aside(&self, image: &Image, broker: BrokerId) -> Result<(), LogDirectoriesError> {
         let mut state = self.lock();
-        for directory in &mut state.directories {
+        for directory in state.directories.iter_mut().filter(|it| it.is_writable()) {
             for folder in directory.log_directory.folders()? {
                 let partition = &folder.partition;
                 if folder.kind != FolderKind::Partition || partition.topic.as_str() == METADATA_TOPIC {
@@ -202,7 +301,7 @@ impl LogDirectories {
     }
 
     /// Files that retention has taken out of a log.
-    pub(crate) fn unlink_later(&self, files: Vec<PathBuf>, now: Timestamp) {
+    pub(crate) fn unlink_later(&self, files: Vec<PathBuf>, now: Monotonic) {
         let due = self.due(now);
         self.lock()
             .doomed
@@ -210,23 +309,25 @@ impl LogDirectories {
     }
 
     /// Unlinks what was set aside long enough ago.
-    pub(crate) fn unlink_due(&self, now: Timestamp) {
+    pub(crate) fn unlink_due(&self, now: Monotonic) {
+        self.unlink_where(|at, _| at <= now);
+    }
+
+    fn unlink_where(&self, is_due: impl Fn(Monotonic, &Path) -> bool) {
         let mut state = self.lock();
         let doomed = std::mem::take(&mut state.doomed);
-        let (due, kept): (Vec<_>, Vec<_>) = doomed.into_iter().partition(|(at, _)| *at <= now);
+        let (due, kept): (Vec<_>, Vec<_>) = doomed.into_iter().partition(|(at, doomed)| is_due(*at, doomed.path()));
         state.doomed = kept;
         for (_, doomed) in due {
-            let (path, unlinked) = match &doomed {
-                Doomed::File(path) => (path, RealDisk.remove_file(path)),
-                Doomed::Folder { directory, path } => {
-                    (path, state.directories[*directory].log_directory.remove_folder(path))
-                }
+            let unlinked = match &doomed {
+                Doomed::File(path) => state.disk_of(path).map_or(Ok(()), |disk| disk.remove_file(path)),
+                Doomed::Folder { directory, path } => state.directories[*directory].log_directory.remove_folder(path),
             };
             match unlinked {
                 Ok(()) => {}
                 // Its whole folder may have gone before it.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => warn!(path = %path.display(), %error, "not unlinked"),
+                Err(error) => warn!(path = %doomed.path().display(), %error, "not unlinked"),
             }
         }
     }
@@ -237,7 +338,8 @@ impl LogDirectories {
         let mut state = self.lock();
         for partition in partitions {
             let place = partition.place();
-            let Some(at) = state.places.get(&place).copied() else {
+            let at = state.places.get(&place).copied();
+            let Some(at) = at.filter(|at| state.directories[*at].is_writable()) else {
                 continue;
             };
             let (recovery_point, ends) = (partition.recovery_point(), partition.ends());
@@ -245,18 +347,24 @@ impl LogDirectories {
             directory.set_recovery_point(&place, recovery_point);
             directory.set_log_start(&place, ends.log_start_offset);
             directory.set_high_watermark(&place, ends.high_watermark);
-            recorded.push((partition, recovery_point));
+            recorded.push((at, partition, recovery_point));
         }
-        for directory in &state.directories {
-            directory.log_directory.write_recovery_points()?;
-            directory.log_directory.write_log_starts()?;
-            directory.log_directory.write_high_watermarks()?;
+        // One directory's trouble is not another's.
+        let mut outcome = Ok(());
+        let mut failed = Vec::new();
+        for (at, directory) in state.directories.iter().enumerate() {
+            if let Err(error) = directory.write_checkpoints() {
+                failed.push(at);
+                outcome = Err(error);
+            }
         }
         drop(state);
-        for (partition, point) in recorded {
-            partition.with_replica(|replica| replica.log_mut().recovery_point_recorded(point));
+        for (at, partition, point) in recorded {
+            if !failed.contains(&at) {
+                partition.with_replica(|replica| replica.log_mut().recovery_point_recorded(point));
+            }
         }
-        Ok(())
+        outcome
     }
 
     /// Records a log's new start at once: what was deleted must not come back with a crash.
@@ -306,15 +414,14 @@ impl LogDirectories {
     /// # Errors
     /// If a mark cannot be written.
     pub fn mark_clean(&self, broker_epoch: i64) -> Result<(), LogDirectoriesError> {
-        for directory in &self.lock().directories {
+        for directory in self.lock().directories.iter().filter(|it| it.is_writable()) {
             directory.log_directory.mark_clean(Some(broker_epoch))?;
         }
         Ok(())
     }
 
-    fn due(&self, now: Timestamp) -> Timestamp {
-        let delay = i64::try_from(self.delete_delay.as_millis()).unwrap_or(i64::MAX);
-        Timestamp::from_millis(now.millis().saturating_add(delay))
+    fn due(&self, now: Monotonic) -> Monotonic {
+        now.plus(self.delete_delay)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -325,7 +432,7 @@ impl LogDirectories {
 impl State {
     /// The directory that has a folder of that partition of that very topic.
     fn holder(&self, place: &TopicPartition, topic_id: TopicId) -> Result<Option<usize>, LogDirectoriesError> {
-        for (at, directory) in self.directories.iter().enumerate() {
+        for (at, directory) in self.directories.iter().enumerate().filter(|(_, it)| it.is_readable()) {
             if directory.log_directory.topic_id_of(place)? == Some(topic_id) {
                 return Ok(Some(at));
             }
@@ -333,10 +440,28 @@ impl State {
         Ok(None)
     }
 
-    /// The directory that holds the partition, else the emptiest. A folder of that name that belongs to another topic, of
-    /// the same name and long deleted, is set aside.
-    fn find(&mut self, partition: &TopicPartition, topic_id: TopicId) -> Result<usize, LogDirectoriesError> {
+    /// The disk of the directory that `path` lies in.
+    fn disk_of(&self, path: &Path) -> Option<LogDisk> {
+        let mut directories = self.directories.iter().map(|it| it.log_directory.disk());
+        directories.find(|disk| path.starts_with(disk.directory())).cloned()
+    }
+
+    fn all_are_online(&self) -> bool {
+        self.missing.is_empty() && self.directories.iter().all(Directory::is_readable)
+    }
+
+    /// The directory that holds the partition, else the one that it may be made in. A folder of that name that belongs to
+    /// another topic, of the same name and long deleted, is set aside.
+    fn find(
+        &mut self,
+        partition: &TopicPartition,
+        topic_id: TopicId,
+        placement: Placement,
+    ) -> Result<usize, LogDirectoriesError> {
         for at in 0..self.directories.len() {
+            if !self.directories[at].is_readable() {
+                continue;
+            }
             let directory = &mut self.directories[at].log_directory;
             match directory.topic_id_near(partition, topic_id)? {
                 Some(found) if found == topic_id => return Ok(at),
@@ -347,11 +472,19 @@ impl State {
                 None => {}
             }
         }
-        let emptiest = self
-            .directories
-            .iter()
-            .enumerate()
-            .min_by_key(|(_, directory)| directory.partitions);
+        match placement {
+            Placement::Anywhere => {}
+            Placement::WhereItWas if self.all_are_online() => {}
+            Placement::WhereItWas => return Err(LogDirectoriesError::Offline),
+            Placement::At(id) => {
+                let at = self.directories.iter().position(|it| it.id() == Some(id));
+                return at
+                    .filter(|at| self.directories[*at].is_writable())
+                    .ok_or(LogDirectoriesError::Offline);
+            }
+        }
+        let writable = self.directories.iter().enumerate().filter(|(_, it)| it.is_writable());
+        let emptiest = writable.min_by_key(|(_, it)| (it.log_directory.disk().figures().is_full, it.partitions));
         emptiest.map(|(at, _)| at).ok_or(LogDirectoriesError::None)
     }
 }

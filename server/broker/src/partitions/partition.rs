@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -15,14 +16,15 @@ use bytes::Bytes;
 use model::record_batch::DecompressionLimit;
 use model::{ErrorCode, LeaderEpoch, Offset, PartitionIndex, Timestamp, TopicName, TopicPartition, Uuid};
 use replication::{Effect, Replica, WaiterId};
+use storage::disk::FailureKind;
 use storage::{
-    DamagedRange, DeleteRecordsError, LogOptions, LogReader, Origin, ReadError, ReadRequest, RealDisk, Scrubbed,
+    DamagedRange, DeleteRecordsError, Disk, LogOptions, LogReader, Origin, ReadError, ReadRequest, Scrubbed,
     SyncHandle, Wait,
 };
 use tokio::sync::{Notify, oneshot};
 use tracing::error;
 
-use super::Flusher;
+use super::{Flusher, LogDisk};
 use crate::cleaner::Standing;
 use crate::errors::{Refusal, describe};
 
@@ -73,7 +75,7 @@ enum Waiting {
 }
 
 struct State {
-    replica: Replica<RealDisk>,
+    replica: Replica<LogDisk>,
     waiting: BTreeMap<WaiterId, Waiting>,
     effects: Vec<Effect>,
     /// The next sync has its thread already and begins after [`SYNC_INTERVAL_MIN`].
@@ -87,7 +89,9 @@ pub(crate) struct Partition {
     index: PartitionIndex,
     internal: bool,
     state: Mutex<State>,
-    reader: LogReader<RealDisk>,
+    reader: LogReader<LogDisk>,
+    /// Of the directory that the log lies in.
+    disk: LogDisk,
     high_watermark: AtomicI64,
     leader_epoch: AtomicI64,
     appended_bytes: AtomicU64,
@@ -107,7 +111,7 @@ pub(crate) struct PartitionParts {
     pub(crate) topic: TopicName,
     pub(crate) topic_id: Uuid,
     pub(crate) index: PartitionIndex,
-    pub(crate) replica: Replica<RealDisk>,
+    pub(crate) replica: Replica<LogDisk>,
     pub(crate) in_sync_replicas: usize,
     pub(crate) in_sync_replicas_min: usize,
     pub(crate) flusher: Arc<Flusher>,
@@ -130,6 +134,7 @@ impl Partition {
             topic_id,
             index,
             reader: replica.log().reader(),
+            disk: replica.log().disk().clone(),
             high_watermark: AtomicI64::new(replica.high_watermark().get()),
             leader_epoch: AtomicI64::new(replica.leader_epoch().get().into()),
             appended_bytes: AtomicU64::new(0),
@@ -187,9 +192,14 @@ impl Partition {
         self.appended_bytes.load(Ordering::Acquire)
     }
 
-    /// Whether there are records that nobody may read yet.
+    /// How large its log is.
+    pub(crate) fn size_bytes(&self) -> u64 {
+        self.lock().replica.log().size_bytes()
+    }
+
+    /// Whether there are records that nobody may read yet, but soon will.
     pub(crate) fn has_uncommitted(&self) -> bool {
-        self.reader.log_end_offset() > self.ends().high_watermark
+        self.reader.log_end_offset() > self.ends().high_watermark && self.is_writable()
     }
 
     pub(crate) fn ends(&self) -> Ends {
@@ -199,8 +209,30 @@ impl Partition {
         }
     }
 
+    /// Whether nothing can be read of it any more.
     pub(crate) fn is_offline(&self) -> bool {
-        self.reader.is_offline() || self.closed.load(Ordering::Acquire)
+        let failed = match self.disk.failure_kind() {
+            Some(FailureKind::Dead) => true,
+            // The disk is sound, it only takes nothing.
+            Some(FailureKind::ReadOnly) => false,
+            None => self.reader.is_offline(),
+        };
+        failed || self.closed.load(Ordering::Acquire)
+    }
+
+    /// Whether anything can be written to it, a full disk left aside.
+    pub(crate) fn is_writable(&self) -> bool {
+        self.disk.failure_kind().is_none() && !self.is_offline()
+    }
+
+    /// The directory that it lies in.
+    pub(crate) fn log_directory(&self) -> &Path {
+        self.disk.directory()
+    }
+
+    /// Whether the disk has room for what `origin` appends. On a full one the groups go on with a part of the reserve.
+    fn has_room_for(&self, origin: Origin) -> bool {
+        self.disk.takes_growth() || (origin != Origin::Client && self.disk.has_half_of_reserve())
     }
 
     /// # Errors
@@ -224,7 +256,7 @@ impl Partition {
         now: Timestamp,
         wait_for_all: bool,
     ) -> Result<(Appended, Option<Committed>), Refusal> {
-        if self.is_offline() {
+        if !self.is_writable() || !self.has_room_for(origin) {
             return Err(ErrorCode::KafkaStorageError.into());
         }
         let (in_sync, least) = (
@@ -395,7 +427,7 @@ impl Partition {
     }
 
     /// What the housekeeping does to the log, under the lock.
-    pub(crate) fn with_replica<T>(self: &Arc<Self>, act: impl FnOnce(&mut Replica<RealDisk>) -> T) -> T {
+    pub(crate) fn with_replica<T>(self: &Arc<Self>, act: impl FnOnce(&mut Replica<LogDisk>) -> T) -> T {
         let mut state = self.lock();
         let done = act(&mut state.replica);
         self.carry_out(state);
@@ -433,22 +465,35 @@ impl Partition {
         self.carry_out(state);
     }
 
-    /// Closes the log in good order, after a sync that is under way. Nothing is appended any more.
+    /// The directory has failed: whoever waits for something to be written is told that it was in vain.
+    pub(crate) fn directory_failed(self: &Arc<Self>) {
+        let mut state = self.lock();
+        let State { replica, effects, .. } = &mut *state;
+        replica.go_offline(effects);
+        self.carry_out(state);
+    }
+
+    /// Closes the log in good order, after a sync that is under way. Nothing is appended any more. In a directory that has
+    /// failed there is no order to be had: the next start looks the log over.
     pub(crate) fn close(self: &Arc<Self>) -> io::Result<()> {
+        let has_failed = self.disk.failure_kind().is_some();
         self.closed.store(true, Ordering::Release);
         let mut state = self.lock();
         while state.replica.is_syncing() {
             state = self.sync_ended.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         let State { replica, effects, .. } = &mut *state;
-        let closed = replica.log_mut().close().map(|_| ());
+        let closed = match has_failed {
+            true => Ok(()),
+            false => replica.log_mut().close().map(|_| ()),
+        };
         replica.go_offline(effects);
         self.carry_out(state);
         closed
     }
 
     /// Syncs, and again for as long as somebody waits for what came meanwhile.
-    fn sync_until_clean(self: Arc<Self>, handle: SyncHandle<RealDisk>) {
+    fn sync_until_clean(self: Arc<Self>, handle: SyncHandle<LogDisk>) {
         let mut next = Some(handle);
         while let Some(handle) = next.take() {
             let begun = Instant::now();

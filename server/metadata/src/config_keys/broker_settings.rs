@@ -92,6 +92,10 @@ pub struct LogSettings {
     pub directories: Vec<String>,
     /// Where `__cluster_metadata` lives: its own directory, or the first of the others.
     pub metadata_directory: String,
+    /// How long the controller may be out of reach when a directory has failed.
+    pub directory_failure_timeout: Duration,
+    /// What is held back in each directory for a full disk; 0 for nothing.
+    pub reserve_bytes: u64,
     pub retention_check_interval: Duration,
     pub initial_task_delay: Duration,
     pub recovery_point_interval: Duration,
@@ -399,6 +403,8 @@ fn log(values: &BrokerValues) -> Result<LogSettings, ConfigError> {
     Ok(LogSettings {
         metadata_directory: values.text("metadata.log.dir")?.unwrap_or(first),
         directories,
+        directory_failure_timeout: millis(values, "log.dir.failure.timeout.ms")?,
+        reserve_bytes: limit(values, "millstream.log.reserve.bytes")?.unwrap_or(0),
         retention_check_interval: millis(values, "log.retention.check.interval.ms")?,
         initial_task_delay: millis(values, "log.initial.task.delay.ms")?,
         recovery_point_interval: millis(values, "log.flush.offset.checkpoint.interval.ms")?,

@@ -98,7 +98,18 @@ impl Controller {
         let broker = self.registered(request.broker_id, request.broker_epoch)?.clone();
         // The registration is the record at the epoch's offset or just behind it, in the same batch.
         let caught_up = request.current_metadata_offset >= broker.epoch.get();
-        let step = self.next_step(&broker, request, caught_up);
+        let step = match self.next_step(&broker, request, caught_up) {
+            // First what has failed leaves the registration: with the next heartbeat it is known what the broker can lead.
+            Step::Unfence
+                if broker
+                    .directories
+                    .iter()
+                    .any(|id| request.offline_log_dirs.contains(id)) =>
+            {
+                Step::Stay
+            }
+            step => step,
+        };
         let offset = Offset::from_wire(request.current_metadata_offset);
         let log_end = self.image().end_offset;
         let heartbeat = self.heartbeats.touch(&broker, offset, context.now);
@@ -169,7 +180,8 @@ impl Controller {
             .all(|(_, heartbeat)| heartbeat.metadata_offset >= Some(shutdown_offset))
     }
 
-    /// Directories that went offline leave the registration; those that take nothing new are noted.
+    /// Directories that went offline leave the registration, and what lies in them loses this broker as its leader; those
+    /// that take nothing new are noted.
     fn directory_records(
         &self,
         broker: &BrokerRegistration,
@@ -178,6 +190,10 @@ impl Controller {
     ) {
         let online = |directory: &DirectoryId| !request.offline_log_dirs.contains(directory);
         let remaining: Vec<DirectoryId> = broker.directories.iter().copied().filter(online).collect();
+        if remaining.len() < broker.directories.len() {
+            let failed = broker.directories.iter().copied().filter(|id| !online(id)).collect();
+            records.extend(self.directory_failure_records(broker.id, &failed));
+        }
         if remaining.len() < broker.directories.len() && !remaining.is_empty() {
             records.push(registration_change(broker, |change| change.log_dirs = remaining));
         }

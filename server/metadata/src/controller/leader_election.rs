@@ -172,6 +172,31 @@ impl Controller {
         }
     }
 
+    /// Whether what a broker has of the partition lies in a directory of its that works.
+    fn has_online_replica(&self, replica: BrokerId, partition: &PartitionImage) -> bool {
+        let directory = partition.directory_of(replica);
+        self.image().cluster.has_online_directory(replica, directory)
+    }
+
+    /// The change that gives a partition as it is about to be a leader, if one can be had.
+    pub(super) fn election(
+        &self,
+        topic: &TopicImage,
+        index: PartitionIndex,
+        partition: &PartitionImage,
+    ) -> Option<PartitionChangeRecord> {
+        let change = PartitionChange {
+            partition,
+            topic_id: topic.id,
+            index,
+            in_sync: partition.in_sync_replicas.clone(),
+            unclean: &BTreeSet::new(),
+            recovery: partition.leader_recovery_state,
+            settings: self.election_settings(topic, &self.own_layers()),
+        };
+        change.build(&|replica| self.image().cluster.is_active(replica) && self.has_online_replica(replica, partition))
+    }
+
     /// Changes to the partitions that `concerned` picks, so that they can do without `leaving` and with `arriving`.
     pub(super) fn partition_changes(
         &self,
@@ -180,21 +205,37 @@ impl Controller {
         arriving: Option<BrokerId>,
         unclean: &BTreeSet<BrokerId>,
     ) -> Vec<PartitionChangeRecord> {
+        self.partition_changes_at(&|_, _, partition| concerned(partition), leaving, arriving, unclean)
+    }
+
+    /// As [`Controller::partition_changes`], where the partition's place tells whether it is concerned.
+    pub(super) fn partition_changes_at(
+        &self,
+        concerned: &dyn Fn(TopicId, PartitionIndex, &PartitionImage) -> bool,
+        leaving: Option<BrokerId>,
+        arriving: Option<BrokerId>,
+        unclean: &BTreeSet<BrokerId>,
+    ) -> Vec<PartitionChangeRecord> {
         let image = self.image();
-        let acceptable = |replica: BrokerId| {
+        let acceptable = |replica: BrokerId, partition: &PartitionImage| {
             Some(replica) != leaving
                 && !unclean.contains(&replica)
                 && (Some(replica) == arriving || image.cluster.is_active(replica))
+                && self.has_online_replica(replica, partition)
         };
         let stays = |replica: &BrokerId| Some(*replica) != leaving && !unclean.contains(replica);
         let mut changes = Vec::new();
         let layers = self.own_layers();
         for topic in image.topics.iter() {
-            if !topic.partitions.values().any(|partition| concerned(partition)) {
+            let partitions = topic.partitions.iter();
+            let mut concerned = partitions
+                .filter(|(index, partition)| concerned(topic.id, **index, partition))
+                .peekable();
+            if concerned.peek().is_none() {
                 continue;
             }
             let settings = self.election_settings(topic, &layers);
-            for (index, partition) in topic.partitions.iter().filter(|(_, partition)| concerned(partition)) {
+            for (index, partition) in concerned {
                 let change = PartitionChange {
                     partition,
                     topic_id: topic.id,
@@ -204,7 +245,7 @@ impl Controller {
                     recovery: partition.leader_recovery_state,
                     settings,
                 };
-                changes.extend(change.build(&acceptable));
+                changes.extend(change.build(&|replica| acceptable(replica, partition)));
             }
         }
         changes

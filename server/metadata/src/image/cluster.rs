@@ -102,6 +102,17 @@ impl BrokerRegistration {
         }
     }
 
+    /// Whether what lies in `directory` can be reached. Of what nobody has said yet it is taken to be so (KIP-858).
+    #[must_use]
+    pub fn has_online_directory(&self, directory: DirectoryId) -> bool {
+        match directory {
+            Uuid::ZERO | Uuid::ONE => true,
+            id if id.is_reserved() => false,
+            // Brokers of old name none.
+            id => self.directories.is_empty() || self.directories.contains(&id),
+        }
+    }
+
     /// The record that registers it as it is now.
     #[must_use]
     pub fn to_record(&self) -> RegisterBrokerRecord {
@@ -196,6 +207,13 @@ impl ClusterImage {
     #[must_use]
     pub fn is_active(&self, id: BrokerId) -> bool {
         self.broker(id).is_some_and(BrokerRegistration::is_active)
+    }
+
+    /// Whether a broker is registered and has that directory.
+    #[must_use]
+    pub fn has_online_directory(&self, id: BrokerId, directory: DirectoryId) -> bool {
+        self.broker(id)
+            .is_some_and(|broker| broker.has_online_directory(directory))
     }
 
     pub(super) fn register_broker(&mut self, record: &RegisterBrokerRecord) -> Result<(), ReplayError> {

@@ -161,7 +161,9 @@ impl PartitionImage {
         next.check(record.topic_id, record.partition_id)
     }
 
-    fn directory_of(&self, replica: BrokerId) -> DirectoryId {
+    /// Where a replica lies, as far as the controller knows: [`DirectoryId::ONE`] where nobody has said.
+    #[must_use]
+    pub fn directory_of(&self, replica: BrokerId) -> DirectoryId {
         let place = self.replicas.iter().position(|known| *known == replica);
         place
             .and_then(|place| self.directories.get(place).copied())

@@ -124,7 +124,11 @@ pub(crate) fn image_of(node: &Node<SimDisk>) -> metadata::Image {
 }
 
 /// Calls and syncs; the response is then acknowledged.
-pub(crate) fn call(node: &mut Node<SimDisk>, request: impl Into<Request>, now: Moment) -> Result<Response, NodeError> {
+pub(crate) fn call<D: Disk>(
+    node: &mut Node<D>,
+    request: impl Into<Request>,
+    now: Moment,
+) -> Result<Response, NodeError> {
     let request = request.into();
     let version = match request {
         Request::DeleteTopics(_) => 6,
@@ -143,7 +147,7 @@ pub(crate) fn call(node: &mut Node<SimDisk>, request: impl Into<Request>, now: M
 }
 
 /// Registers the broker and lets it catch up.
-pub(crate) fn join(node: &mut Node<SimDisk>, incarnation: u8, now: Moment) -> Result<i64, NodeError> {
+pub(crate) fn join<D: Disk>(node: &mut Node<D>, incarnation: u8, now: Moment) -> Result<i64, NodeError> {
     let Response::BrokerRegistration(registered) = call(node, register(incarnation), now)? else {
         panic!("registration")
     };

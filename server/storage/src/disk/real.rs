@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use rustix::io::ReadWriteFlags;
 
-use super::{DirectoryEntry, Disk, File, OpenMode};
+use super::{DirectoryEntry, Disk, File, OpenMode, Room};
 
 /// The file system of this machine. Paths are taken as they are.
 #[derive(Clone, Copy, Debug, Default)]
@@ -21,6 +21,8 @@ pub struct RealFile(Arc<fs::File>);
 
 /// How many parts one call writes at most; Linux takes 1024.
 const PARTS_MAX: usize = 64;
+/// What is written at a time where room cannot be taken otherwise.
+static FILLING: [u8; 64 << 10] = [0; 64 << 10];
 
 impl Disk for RealDisk {
     type File = RealFile;
@@ -80,6 +82,14 @@ impl Disk for RealDisk {
     fn link_file(&self, from: &Path, to: &Path) -> io::Result<()> {
         fs::hard_link(from, to)
     }
+
+    fn room(&self, directory: &Path) -> io::Result<Room> {
+        let found = rustix::fs::statvfs(directory)?;
+        Ok(Room {
+            available_bytes: found.f_bavail.saturating_mul(found.f_frsize),
+            capacity_bytes: found.f_blocks.saturating_mul(found.f_frsize),
+        })
+    }
 }
 
 impl File for RealFile {
@@ -127,6 +137,22 @@ impl File for RealFile {
 
     fn truncate(&self, size_bytes: u64) -> io::Result<()> {
         self.0.set_len(size_bytes)
+    }
+
+    fn allocate(&self, size_bytes: u64) -> io::Result<()> {
+        match rustix::fs::fallocate(&*self.0, rustix::fs::FallocateFlags::empty(), 0, size_bytes) {
+            Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {}
+            result => return Ok(result?),
+        }
+        let mut position = 0;
+        while position < size_bytes {
+            let part = usize::try_from(size_bytes - position)
+                .unwrap_or(usize::MAX)
+                .min(FILLING.len());
+            self.write_all_at(&[IoSlice::new(&FILLING[..part])], position)?;
+            position += part as u64;
+        }
+        Ok(())
     }
 
     fn lock(&self) -> io::Result<()> {

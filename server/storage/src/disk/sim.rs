@@ -9,7 +9,7 @@ use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{DirectoryEntry, Disk, File, OpenMode};
+use super::{DirectoryEntry, Disk, File, OpenMode, Room};
 
 /// What writes are torn at.
 const SECTOR_BYTES: usize = 512;
@@ -64,6 +64,7 @@ struct State {
     crashed: bool,
     reorder: bool,
     nowait_blocks: bool,
+    capacity_bytes: Option<u64>,
     boot: u64,
 }
 
@@ -110,6 +111,7 @@ impl SimDisk {
             crashed: false,
             reorder: false,
             nowait_blocks: false,
+            capacity_bytes: None,
             boot: 0,
         };
         SimDisk {
@@ -136,6 +138,11 @@ impl SimDisk {
     /// Whether reads that must not wait are refused, as on a machine with a cold cache.
     pub fn nowait_blocks(&self, blocks: bool) {
         self.lock().nowait_blocks = blocks;
+    }
+
+    /// Bounds what all files together may hold; `None` for no bound. Names and directories take nothing.
+    pub fn set_capacity(&self, bytes: Option<u64>) {
+        self.lock().capacity_bytes = bytes;
     }
 
     pub fn inject(&self, fault: Fault) {
@@ -212,6 +219,26 @@ impl State {
             fault.lasting
         });
         failed.map_or(Ok(()), |kind| Err(kind.into()))
+    }
+
+    /// The bytes of the files that have names.
+    fn used_bytes(&self) -> u64 {
+        let files = self.names.values().filter_map(|entry| match entry {
+            Entry::File(node) => self.nodes.get(node),
+            Entry::Directory => None,
+        });
+        files.map(|node| node.bytes.len() as u64).sum()
+    }
+
+    /// Whether the file may become `size` bytes long.
+    fn check_room(&self, node: u64, size: u64) -> io::Result<()> {
+        let now = self.nodes.get(&node).map_or(0, |node| node.bytes.len() as u64);
+        match self.capacity_bytes {
+            Some(capacity) if self.used_bytes() + size.saturating_sub(now) > capacity => {
+                Err(io::ErrorKind::StorageFull.into())
+            }
+            _ => Ok(()),
+        }
     }
 
     fn restart(&mut self) {
@@ -457,6 +484,16 @@ impl Disk for SimDisk {
         state.change_name(parent(to), NameChange::Add(to.to_owned(), Entry::File(node)));
         Ok(())
     }
+
+    fn room(&self, _directory: &Path) -> io::Result<Room> {
+        let mut state = self.lock();
+        state.enter(Operation::Read)?;
+        let capacity_bytes = state.capacity_bytes.unwrap_or(u64::MAX);
+        Ok(Room {
+            available_bytes: capacity_bytes.saturating_sub(state.used_bytes()),
+            capacity_bytes,
+        })
+    }
 }
 
 impl SimFile {
@@ -469,6 +506,11 @@ impl SimFile {
             ));
         }
         Ok(act(state.nodes.entry(self.node).or_default()))
+    }
+
+    fn check_room(&self, size_bytes: u64) -> io::Result<()> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.check_room(self.node, size_bytes)
     }
 }
 
@@ -496,6 +538,7 @@ impl File for SimFile {
     fn write_all_at(&self, parts: &[IoSlice<'_>], position: u64) -> io::Result<()> {
         let written: Vec<u8> = parts.iter().flat_map(|part| part.iter().copied()).collect();
         let position = usize::try_from(position).map_err(|_| io::ErrorKind::FileTooLarge)?;
+        self.check_room((position + written.len()) as u64)?;
         let result = self.node(Operation::Write, |node| {
             let change = Change::Write(position, written.clone());
             apply(&mut node.bytes, &change);
@@ -517,6 +560,16 @@ impl File for SimFile {
     fn truncate(&self, size_bytes: u64) -> io::Result<()> {
         let size = usize::try_from(size_bytes).map_err(|_| io::ErrorKind::FileTooLarge)?;
         self.node(Operation::Truncate, |node| {
+            node.bytes.resize(size, 0);
+            node.pending.push(Change::Truncate(size));
+        })
+    }
+
+    fn allocate(&self, size_bytes: u64) -> io::Result<()> {
+        self.check_room(size_bytes)?;
+        let size = usize::try_from(size_bytes).map_err(|_| io::ErrorKind::FileTooLarge)?;
+        self.node(Operation::Write, |node| {
+            let size = size.max(node.bytes.len());
             node.bytes.resize(size, 0);
             node.pending.push(Change::Truncate(size));
         })

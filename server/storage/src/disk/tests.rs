@@ -32,6 +32,14 @@ fn file_suite<D: Disk>(disk: &D, path: &dyn Fn(&str) -> std::path::PathBuf) {
     assert_eq!(file.read_at(&mut buffer, 0).unwrap(), 13);
     assert_eq!(&buffer[..13], b"\0\0hello world");
     assert_eq!(file.read_at(&mut buffer, 13).unwrap(), 0);
+    file.allocate(40).unwrap();
+    assert_eq!(file.size_bytes().unwrap(), 40);
+    file.allocate(20).unwrap();
+    assert_eq!(file.size_bytes().unwrap(), 40, "nothing is taken back");
+    assert_eq!(file.read_at(&mut buffer, 7).unwrap(), 20);
+    assert_eq!(&buffer[..7], b" world\0");
+    let room = disk.room(path("a").parent().unwrap()).unwrap();
+    assert!(room.available_bytes > 0 && room.available_bytes <= room.capacity_bytes);
     file.truncate(7).unwrap();
     file.sync().unwrap();
     disk.rename(&path("a"), &path("b")).unwrap();

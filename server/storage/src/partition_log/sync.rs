@@ -172,7 +172,11 @@ impl<D: Disk> PartitionLog<D> {
         let waited = self
             .sync
             .unsynced_since
-            .map_or(0, |since| now.millis().saturating_sub(since.millis()));
+            .map_or(0, |since| match now.millis().saturating_sub(since.millis()) {
+                // The clock was set back: how long it was is not known.
+                waited if waited < 0 => i64::MAX,
+                waited => waited,
+            });
         unsynced > 0 && (unsynced >= self.options.flush_messages || waited >= self.options.flush_ms)
     }
 

@@ -9,7 +9,7 @@ use model::record_batch::{
 use model::{ErrorCode, ProducerEpoch, ProducerId, Sequence};
 
 use super::*;
-use crate::disk::{Fault, Operation, RealDisk, SimDisk};
+use crate::disk::{Fault, GuardedDisk, Operation, RealDisk, SimDisk};
 use crate::{CompressionPolicy, Read, ReadError, ReadRequest, Recovery, Start, Wait};
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
@@ -887,4 +887,107 @@ fn a_reader_that_must_not_wait_is_told_so() {
     assert!(matches!(log.reader().read(request), Err(ReadError::WouldBlock)));
     disk.nowait_blocks(false);
     assert_eq!(log.reader().read(request).unwrap().next_offset, Offset::new(1));
+}
+
+#[test]
+fn a_log_on_a_full_disk_goes_on_with_the_reserve_and_a_dead_one_is_not_asked_again() {
+    let sim = SimDisk::new(1);
+    sim.create_directory(Path::new("/log")).unwrap();
+    sim.set_capacity(Some(32_000));
+    let disk = GuardedDisk::new(sim.clone(), Path::new("/log"));
+    disk.set_reserve(2_000).unwrap();
+    let (mut log, _) = open(&disk, Path::new("/log/t-0"), small_segments(), Start::default());
+    let used = 32_000 - disk.room(Path::new("/log")).unwrap().available_bytes;
+    let stuffing = disk.open(Path::new("/log/stuffing"), OpenMode::Create).unwrap();
+    stuffing.allocate(32_000 - used - 10).unwrap();
+    // Rolls, too: indexes and snapshots have their room.
+    for index in 0..6 {
+        log.append(&batch(&[&format!("v{index}")]), CLIENT, NOW).unwrap();
+    }
+    log.sync_now().unwrap();
+    assert!(!disk.takes_growth() && log.segments().len() > 1);
+    let full = (0..100).find_map(|_| log.append(&batch(&["more"]), CLIENT, NOW).err());
+    assert!(matches!(full, Some(AppendError::DiskFull)), "{full:?}");
+    assert!(!log.is_offline());
+    stuffing.truncate(0).unwrap();
+    assert!(disk.takes_growth());
+    log.append(&batch(&["again"]), CLIENT, NOW).unwrap();
+    log.sync_now().unwrap();
+
+    let end = log.log_end_offset();
+    sim.inject(Fault {
+        operation: Operation::Write,
+        skip: 0,
+        error: io::ErrorKind::TimedOut,
+        lasting: false,
+    });
+    refused(&mut log, &batch(&["lost"]));
+    assert!(log.is_offline() && disk.failure().is_some());
+    let calls = sim.calls();
+    assert!(matches!(refused(&mut log, &batch(&["lost"])), AppendError::Offline));
+    assert_eq!(sim.calls(), calls);
+    // What is acknowledged is there when the disk has been looked after.
+    sim.restart();
+    sim.set_capacity(None);
+    let again = GuardedDisk::new(sim, Path::new("/log"));
+    let (log, _) = open(&again, Path::new("/log/t-0"), small_segments(), Start::default());
+    assert!(log.log_end_offset() >= end);
+}
+
+#[test]
+fn a_time_that_producers_may_not_name_does_not_keep_a_segment() {
+    const RETENTION_MS: i64 = 10_000;
+    let (_, mut log) = sim_log(LogOptions {
+        timestamp_after_max_ms: i64::MAX,
+        retention_ms: Some(RETENTION_MS),
+        ..small_segments()
+    });
+    let far = 1_000 * RETENTION_MS;
+    for time in [far, far, 0, 0, 0, 0] {
+        let sent = batch_with(BatchOptions::default(), &[&"v".repeat(200)], at(time));
+        log.append(&sent, CLIENT, at(0)).unwrap();
+    }
+    assert_eq!(log.segments().len(), 6);
+    let end = log.log_end_offset();
+    let now = at(RETENTION_MS + 1);
+    // Where any time is allowed it counts, and is told of.
+    let removed = log.enforce_retention(now, end).unwrap();
+    assert_eq!((removed.segments, removed.future_segments), (0, 1));
+    let mut options = log.options().clone();
+    options.timestamp_after_max_ms = 3_600_000;
+    log.set_options(options);
+    // Not before what is behind it has expired.
+    let removed = log.enforce_retention(at(RETENTION_MS - 1), end).unwrap();
+    assert_eq!((removed.segments, removed.future_segments), (0, 2));
+    let removed = log.enforce_retention(now, end).unwrap();
+    assert_eq!((removed.segments, removed.future_segments), (6, 0));
+}
+
+#[test]
+fn a_segment_of_the_future_behind_the_others_stays_and_is_told_of() {
+    let (_, mut log) = sim_log(LogOptions {
+        timestamp_after_max_ms: i64::MAX,
+        retention_ms: Some(1_000),
+        ..small_segments()
+    });
+    for time in [0, 0, 100_000_000] {
+        let sent = batch_with(BatchOptions::default(), &[&"v".repeat(200)], at(time));
+        log.append(&sent, CLIENT, at(0)).unwrap();
+    }
+    let mut options = log.options().clone();
+    options.timestamp_after_max_ms = 3_600_000;
+    log.set_options(options);
+    let removed = log.enforce_retention(at(5_000), log.log_end_offset()).unwrap();
+    assert_eq!((removed.segments, removed.future_segments), (2, 1));
+}
+
+#[test]
+fn a_sync_is_due_when_the_clock_was_set_back() {
+    let (_, mut log) = sim_log(LogOptions {
+        flush_ms: 1_000,
+        ..LogOptions::default()
+    });
+    log.append(&batch(&["a"]), CLIENT, NOW).unwrap();
+    assert!(!log.sync_is_due(at(999)) && log.sync_is_due(at(1_000)));
+    assert!(log.sync_is_due(at(-1)));
 }

@@ -9,7 +9,7 @@ use super::{LOST_AND_FOUND, TransferError};
 use crate::checkpoint::{
     CLEANER_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT, LOG_START_CHECKPOINT, RECOVERY_POINT_CHECKPOINT, read_checkpoint,
 };
-use crate::disk::{DirectoryEntry, Disk, File, OpenMode, read_small_file};
+use crate::disk::{DirectoryEntry, Disk, File, OpenMode, RESERVE_FILE, read_small_file};
 use crate::file_names::{
     CLEANED_SUFFIX, DELETED_SUFFIX, Kind, LEADER_EPOCH_CHECKPOINT, LEADER_EPOCH_CHECKSUM, SWAP_SUFFIX, TEMPORARY_SUFFIX,
 };
@@ -132,7 +132,7 @@ pub(super) const CHECKPOINTS: [&str; 4] = [
 ];
 
 fn left_out_file(path: &Path, name: &str) -> Option<LeftOut> {
-    let known = [CLEAN_SHUTDOWN_FILE, LOCK_FILE, META_PROPERTIES];
+    let known = [CLEAN_SHUTDOWN_FILE, LOCK_FILE, META_PROPERTIES, RESERVE_FILE];
     if CHECKPOINTS.contains(&name) || known.contains(&name) {
         return None;
     }

@@ -29,7 +29,7 @@ use storage::{LogDirectory, RealDisk};
 
 use crate::controller_client::{ControllerChannel, ControllerError, ControllerFuture};
 use crate::node::BrokerParts;
-use crate::partitions::LogDirectories;
+use crate::partitions::{LogDirectories, LogDisk};
 use crate::plugins::{Plugins, PluginsParts};
 use crate::stream_tasks::changelog::Ids;
 use crate::{Broker, ClientDoor, Clock, ControllerClient};
@@ -160,9 +160,9 @@ pub(crate) struct TestNode {
 }
 
 /// The last node's threads may hold the directory for a moment longer.
-fn open(log: &Path, id: Uuid) -> LogDirectory<RealDisk> {
+fn open(log: &Path, id: Uuid) -> LogDirectory<LogDisk> {
     for _ in 0..LOCKED_ATTEMPTS_MAX {
-        match LogDirectory::open(RealDisk, log, id) {
+        match LogDirectory::open(LogDisk::new(RealDisk, log), log, id) {
             Err(log_directory::DirectoryError::Locked(_)) => std::thread::sleep(Duration::from_millis(5)),
             opened => return opened.unwrap(),
         }

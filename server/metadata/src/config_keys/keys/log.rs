@@ -106,6 +106,7 @@ pub(super) const KEYS: &[KeyDefinition] = &[
         .default("30000")
         .at_least(1)
         .low()
+        .in_effect()
         .doc("How long a broker waits to tell the controller of a failed directory before it stops."),
     list("log.dirs")
         .check(Check::SomeEntries)

@@ -23,6 +23,14 @@ pub(super) const BROKER_KEYS: &[KeyDefinition] = &[
         .high()
         .in_effect()
         .doc("Addresses of the HTTP gateway, as http://host:port; empty for none."),
+    long("millstream.log.reserve.bytes")
+        .default("33554432")
+        .at_least(0)
+        .in_effect()
+        .doc(
+            "Room held back in each log directory for deletion, checkpoints and restarts on a full disk, a sixteenth of \
+             the disk at most; 0 for none.",
+        ),
     long("millstream.log.scrub.bytes.per.second")
         .default("4194304")
         .at_least(0)

@@ -1,5 +1,9 @@
 //! Registration, heartbeats, fencing and shutdown.
 
+use protocol::messages::assign_replicas_to_dirs_request::{
+    AssignReplicasToDirsRequest, DirectoryData, PartitionData, TopicData,
+};
+
 use super::*;
 use protocol::internal_records::metadata::FeatureLevelRecord;
 
@@ -251,4 +255,156 @@ fn a_level_without_cordoned_directories_has_none_in_log_and_snapshot() {
     let request = cordoned(&cluster, &[Uuid::from_bytes([7; 16])]);
     cluster.heartbeat(&request).unwrap();
     assert_eq!(cluster.log.len(), before, "nothing that the level does not have");
+}
+
+/// A cluster of broker 0 with two directories and a topic of two partitions, of which the first lies in the first.
+fn with_two_directories() -> (Cluster, [Uuid; 2]) {
+    let mut cluster = Cluster::founded();
+    let directories = [Uuid::from_bytes([1; 16]), Uuid::from_bytes([2; 16])];
+    let two = BrokerRegistrationRequest {
+        log_dirs: directories.to_vec(),
+        ..registration(0, 1)
+    };
+    cluster.register(&two).unwrap();
+    cluster.heartbeat(&cluster.alive(0)).unwrap();
+    cluster.create(vec![topic("t", 2, 1)]);
+    assert_eq!(cluster.partition("t", 0).directories, [Uuid::ONE]);
+    for (index, directory) in directories.into_iter().enumerate() {
+        assert_eq!(assign(&mut cluster, "t", index, directory), ErrorCode::None);
+    }
+    (cluster, directories)
+}
+
+fn assign(cluster: &mut Cluster, topic: &str, index: usize, directory: Uuid) -> ErrorCode {
+    let topic_id = cluster
+        .image()
+        .topics
+        .by_name(topic)
+        .map_or(Uuid::ZERO, |topic| topic.id);
+    let request = AssignReplicasToDirsRequest {
+        broker_id: 0,
+        broker_epoch: cluster.epoch_of(0),
+        directories: vec![DirectoryData {
+            id: directory,
+            topics: vec![TopicData {
+                topic_id,
+                partitions: vec![PartitionData {
+                    partition_index: i32::try_from(index).unwrap(),
+                    ..PartitionData::default()
+                }],
+                ..TopicData::default()
+            }],
+            ..DirectoryData::default()
+        }],
+        ..AssignReplicasToDirsRequest::default()
+    };
+    let response = cluster
+        .op(|controller, _| controller.assign_replicas_to_directories(&request))
+        .unwrap();
+    code(response.directories[0].topics[0].partitions[0].error_code)
+}
+
+#[test]
+fn a_replica_is_where_its_broker_says_and_nothing_is_recorded_twice() {
+    let (mut cluster, directories) = with_two_directories();
+    assert_eq!(cluster.partition("t", 0).directories, [directories[0]]);
+    assert_eq!(cluster.partition("t", 1).directories, [directories[1]]);
+    let at = cluster.log.len();
+    assert_eq!(assign(&mut cluster, "t", 1, directories[1]), ErrorCode::None);
+    assert_eq!(cluster.log.len(), at);
+    assert_eq!(
+        assign(&mut cluster, "t", 2, directories[1]),
+        ErrorCode::UnknownTopicOrPartition
+    );
+    assert_eq!(assign(&mut cluster, "u", 0, directories[1]), ErrorCode::UnknownTopicId);
+}
+
+#[test]
+fn what_lies_in_a_failed_directory_has_no_leader_until_the_broker_comes_back_with_it() {
+    let (mut cluster, directories) = with_two_directories();
+    let offline = BrokerHeartbeatRequest {
+        offline_log_dirs: vec![directories[1]],
+        ..cluster.alive(0)
+    };
+    cluster.heartbeat(&offline).unwrap();
+    assert_eq!(cluster.partition("t", 0).leader, Some(BrokerId::new(0)));
+    assert_eq!(cluster.partition("t", 1).leader, None);
+    let at = cluster.log.len();
+    cluster.heartbeat(&offline).unwrap();
+    assert_eq!(cluster.log.len(), at, "told again, known already");
+    // What is created now lies in the only directory that is left.
+    cluster.create(vec![topic("u", 1, 1)]);
+    assert_eq!(cluster.partition("u", 0).directories, [directories[0]]);
+    for (incarnation, back) in [(2, &directories[..1]), (3, &directories[..])] {
+        cluster.pass(9_000);
+        let again = BrokerRegistrationRequest {
+            log_dirs: back.to_vec(),
+            previous_broker_epoch: cluster.epoch_of(0),
+            ..registration(0, incarnation)
+        };
+        cluster.register(&again).unwrap();
+        cluster.heartbeat(&cluster.alive(0)).unwrap();
+        assert_eq!(cluster.partition("t", 0).leader, Some(BrokerId::new(0)));
+        let expected = (back.len() == 2).then_some(BrokerId::new(0));
+        assert_eq!(
+            cluster.partition("t", 1).leader,
+            expected,
+            "with {} directories",
+            back.len()
+        );
+    }
+}
+
+#[test]
+fn a_replica_that_is_said_to_lie_in_a_failed_directory_has_no_leader() {
+    let (mut cluster, directories) = with_two_directories();
+    cluster.create(vec![topic("u", 1, 1)]);
+    let offline = BrokerHeartbeatRequest {
+        offline_log_dirs: vec![directories[1]],
+        ..cluster.alive(0)
+    };
+    cluster.heartbeat(&offline).unwrap();
+    assert_eq!(
+        cluster.partition("u", 0).leader,
+        Some(BrokerId::new(0)),
+        "nobody has said where it lies"
+    );
+    assert_eq!(assign(&mut cluster, "u", 0, directories[1]), ErrorCode::None);
+    assert_eq!(cluster.partition("u", 0).leader, None);
+}
+
+#[test]
+fn a_fenced_broker_whose_directory_has_failed_is_not_unfenced_before_that_is_known() {
+    let (mut cluster, directories) = with_two_directories();
+    let fence = BrokerHeartbeatRequest {
+        want_fence: true,
+        ..cluster.alive(0)
+    };
+    cluster.heartbeat(&fence).unwrap();
+    let offline = BrokerHeartbeatRequest {
+        offline_log_dirs: vec![directories[1]],
+        ..cluster.alive(0)
+    };
+    assert!(cluster.heartbeat(&offline).unwrap().is_fenced);
+    assert!(!cluster.heartbeat(&offline).unwrap().is_fenced);
+    assert_eq!(cluster.partition("t", 0).leader, Some(BrokerId::new(0)));
+    assert_eq!(cluster.partition("t", 1).leader, None);
+}
+
+#[test]
+fn what_is_found_again_in_another_directory_is_led_from_there() {
+    let (mut cluster, directories) = with_two_directories();
+    let third = Uuid::from_bytes([3; 16]);
+    cluster.pass(9_000);
+    let again = BrokerRegistrationRequest {
+        log_dirs: vec![directories[0], third],
+        previous_broker_epoch: cluster.epoch_of(0),
+        ..registration(0, 2)
+    };
+    cluster.register(&again).unwrap();
+    cluster.heartbeat(&cluster.alive(0)).unwrap();
+    assert_eq!(cluster.partition("t", 1).leader, None);
+    assert_eq!(assign(&mut cluster, "t", 1, third), ErrorCode::None);
+    assert_eq!(cluster.partition("t", 1).leader, Some(BrokerId::new(0)));
+    assert_eq!(cluster.partition("t", 1).directories, [third]);
 }

@@ -1,5 +1,7 @@
 //! Random operations with power lost at a random call of the disk, again and again on the same disk.
 
+use storage::disk::{File, OpenMode};
+
 use super::*;
 
 /// Runs of one seed each.
@@ -226,6 +228,40 @@ fn a_full_disk_refuses_the_operation_and_the_node_goes_on() {
             .by_name(TopicName::new("t").unwrap().as_str())
             .is_some()
     );
+}
+
+#[test]
+fn a_full_disk_takes_no_new_topics_but_lets_others_be_deleted() {
+    let sim = SimDisk::new(1);
+    let directory_id = formatted(&sim);
+    sim.set_capacity(Some(1 << 20));
+    let disk = storage::GuardedDisk::new(sim, &directory());
+    disk.set_reserve(16 << 10).unwrap();
+    let mut node = Node::open(disk.clone(), &directory(), options(directory_id, 1), at(1)).unwrap();
+    node.settle(at(1)).unwrap();
+    join(&mut node, 1, at(2)).unwrap();
+    call(&mut node, create("t", 1), at(3)).unwrap();
+    let stuffing = disk.open(&directory().join("stuffing"), OpenMode::Create).unwrap();
+    let room = disk.room(&directory()).unwrap().available_bytes;
+    stuffing.allocate(room - 10).unwrap();
+    // The first that meets the full disk is lucky; from then on what is left is for others.
+    call(&mut node, create("u", 1), at(4)).unwrap();
+    let refusal = node
+        .call(&Request::from(create("v", 1)), 7, at(5), &mut Seeded(1))
+        .unwrap()
+        .unwrap_err();
+    assert_eq!(refusal.code, ErrorCode::KafkaStorageError);
+    let gone = DeleteTopicsRequest {
+        topics: vec![DeleteTopicState {
+            name: Some("t".into()),
+            ..DeleteTopicState::default()
+        }],
+        ..DeleteTopicsRequest::default()
+    };
+    call(&mut node, gone, at(6)).unwrap();
+    assert!(node.latest.topics.by_name("t").is_none() && node.latest.topics.by_name("u").is_some());
+    stuffing.truncate(0).unwrap();
+    call(&mut node, create("v", 1), at(7)).unwrap();
 }
 
 #[test]
