@@ -31,7 +31,7 @@ import wire  # noqa: E402
 
 harness.use_venv()
 
-from confluent_kafka import KafkaException, Producer  # noqa: E402
+from confluent_kafka import KafkaException, Producer, TopicPartition  # noqa: E402
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType  # noqa: E402
 
 import acknowledged  # noqa: E402
@@ -39,6 +39,8 @@ import acknowledged  # noqa: E402
 PARTITIONS = 8
 IMAGE_BYTES = 64 << 20
 RECORDS = 20
+# Enough for all partitions of their topic.
+GROUPS = 12
 VALUE_BYTES = 500
 WAIT_SECONDS = 60
 SHOWN_MAX = 20
@@ -374,15 +376,44 @@ def write_error(run):
     run.restarts(node, disk)
 
 
+def group_consumer(node, group):
+    from confluent_kafka import Consumer
+
+    settings = {"bootstrap.servers": node.server.bootstrap, "group.id": group, "enable.auto.commit": False}
+    return Consumer({**settings, "logger": acknowledged.quiet_logger()})
+
+
+def commit(node, group, offset):
+    consumer = group_consumer(node, group)
+    consumer.commit(offsets=[TopicPartition("t", 0, offset)], asynchronous=False)
+    consumer.close()
+
+
+def committed(node, group):
+    consumer = group_consumer(node, group)
+    try:
+        return consumer.committed([TopicPartition("t", 0)], timeout=WAIT_SECONDS)[0].offset
+    finally:
+        consumer.close()
+
+
 @case
 def dead_disk(run):
-    """The file system shuts down: every call fails."""
+    """The file system shuts down: every call fails. What groups have committed is there again after the repair."""
     disk, node, first, second = run.two()
+    groups = [f"group-{number}" for number in range(GROUPS)]
+    for group in groups:
+        commit(node, group, 5)
     disk.die()
     code = node.produce("t", second[0], 1)
     run.check("the record is refused", [] if code == STORAGE_ERROR else [f"error {code}"])
     run.goes_on_with_the_first(node, first, second)
+    harness.wait_for(lambda: -1 in node.leaders("__consumer_offsets").values(), "nobody leads the offsets there")
     run.restarts(node, disk)
+    run.check("the groups' offsets are there", [f"{it}: {at}" for it in groups if (at := committed(node, it)) != 5])
+    for group in groups:
+        commit(node, group, 7)
+    run.check("they commit again", [f"{it}: {at}" for it in groups if (at := committed(node, it)) != 7])
 
 
 @case
