@@ -108,6 +108,7 @@ impl<'f, F: File> Window<'f, F> {
     }
 
     /// The header at `position`; `None` if the bytes there are none, or the batch is longer than the file.
+    #[inline]
     pub(crate) fn header(&mut self, position: u64) -> io::Result<Option<BatchHeader>> {
         let size = self.size;
         let bytes = self.at(position, HEADER_BYTES)?;
@@ -147,6 +148,7 @@ impl<'f, F: File> Window<'f, F> {
     }
 
     /// Whether the checksum of the batch at `position` is right. Batches larger than a chunk are read piecewise.
+    #[inline]
     pub(crate) fn is_sound(&mut self, header: &BatchHeader, position: u64) -> io::Result<bool> {
         let mut at = position + CHECKSUMMED_FROM as u64;
         let end = position + header.size_bytes() as u64;

@@ -93,6 +93,7 @@ impl<'a> Rules<'a> {
     }
 
     /// Whether a batch of these offsets may stand where `expected` is next.
+    #[inline]
     fn admit(&self, header: &BatchHeader, expected: Offset) -> bool {
         header.first_offset() >= expected
             && self.limit.is_none_or(|limit| header.next_offset() <= limit)
@@ -208,6 +209,8 @@ pub(crate) fn first_disorder<F: File>(segment: &Segment<F>, end: Offset) -> io::
 }
 
 impl<F: File> Walk<'_, F> {
+    // Once for each batch of a log, as are those that it calls.
+    #[inline]
     fn judge(&mut self, at: u64, expected: Offset, after_hole: bool) -> io::Result<Judgement> {
         let bad = |fault| Ok(Judgement::Bad(Tail { fault, offsets: 0 }));
         let Some(header) = self.window.header(at)? else {
@@ -263,6 +266,7 @@ impl<F: File> Walk<'_, F> {
         Ok(false)
     }
 
+    #[inline]
     fn is_of_its_epoch(&self, header: &BatchHeader) -> bool {
         let epoch = header.partition_leader_epoch;
         let Some(epochs) = self.rules.epochs else { return true };
