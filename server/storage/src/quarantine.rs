@@ -17,10 +17,12 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use model::Offset;
+use model::record_batch::BatchHeader;
 use tracing::{error, info, warn};
 
-use crate::disk::{Disk, read_small_file, remove_file_if_there, replace_file};
+use crate::disk::{Disk, File, read_small_file, remove_file_if_there, replace_file};
 use crate::file_names::Kind;
+use crate::leader_epochs::LeaderEpochs;
 use crate::log_reader::{DamagedRange, Shared};
 use crate::scan::Check;
 use crate::segment::Segment;
@@ -101,20 +103,16 @@ impl<D: Disk> Shared<D> {
         let quarantine = &self.quarantine;
         let _one = quarantine.examining.lock().unwrap_or_else(PoisonError::into_inner);
         let truncations = self.truncations.load(Ordering::Acquire);
-        let size = segment.size();
         let epochs = self.with_epochs(Clone::clone);
         let limit = segment.limit().unwrap_or_else(|| self.log_end_offset());
-        let bases = segment.load_bases()?;
-        let rules = Rules::sealed(segment.base_offset, limit, &epochs, bases.as_ref());
-        let found = survey(&segment.log, size, rules, Check::Checksums, |_, _| Ok(()))?;
+        let examined = examine(segment, limit, &epochs, |_| Ok(()))?;
         if truncations != self.truncations.load(Ordering::Acquire) {
             return Ok(());
         }
-        let holes = holes_of(&found, size, Some(limit));
-        if bases.is_none() && segment.bases().is_some() {
-            self.drop_bases(segment, holes.is_empty());
+        if examined.is_list_useless {
+            self.drop_bases(segment, examined.holes.is_empty());
         }
-        self.note_holes(segment, holes);
+        self.note_holes(segment, examined.holes);
         Ok(())
     }
 
@@ -195,6 +193,33 @@ impl<D: Disk> Shared<D> {
             Err(error) => warn!(path = %path.display(), %error, "damage is not recorded"),
         }
     }
+}
+
+/// What a look at all of a segment shows.
+pub(crate) struct Examined {
+    pub(crate) holes: Vec<Hole>,
+    /// There is a list of where batches begin, and it is damaged or not of this segment.
+    pub(crate) is_list_useless: bool,
+}
+
+/// Reads all of a segment whose records end at `limit` and whose epochs are all known; `visit` is shown its sound batches.
+///
+/// # Errors
+/// As the disk and `visit` say.
+pub(crate) fn examine<F: File>(
+    segment: &Segment<F>,
+    limit: Offset,
+    epochs: &LeaderEpochs,
+    mut visit: impl FnMut(&BatchHeader) -> io::Result<()>,
+) -> io::Result<Examined> {
+    let size = segment.size();
+    let bases = segment.load_bases()?;
+    let rules = Rules::sealed(segment.base_offset, limit, epochs, bases.as_ref());
+    let found = survey(&segment.log, size, rules, Check::Checksums, |header, _| visit(header))?;
+    Ok(Examined {
+        holes: holes_of(&found, size, Some(limit)),
+        is_list_useless: bases.is_none() && segment.bases().is_some(),
+    })
 }
 
 /// The holes of a segment whose records end at `limit`, that at its end included.

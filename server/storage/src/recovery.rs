@@ -30,7 +30,7 @@ use crate::leader_epochs::LeaderEpochs;
 use crate::log_reader::{DamagedRange, Shared};
 use crate::options::{Durability, LogOptions};
 use crate::partition_log::{Active, PartitionLog, Parts, checksum_of_epochs, rewrite_index_files, write_epochs};
-use crate::quarantine::{Quarantine, Recorded, holes_of, read_recorded, tell};
+use crate::quarantine::{Quarantine, Recorded, examine, holes_of, read_recorded, tell};
 use crate::scan::{self, Check};
 use crate::segment::{Indexes, Segment, Wait, set_limits};
 use crate::survey::{Rules, survey};
@@ -514,12 +514,8 @@ impl<D: Disk> Opening<'_, D> {
                 continue;
             }
             let limit = segment.limit().unwrap_or(opened.end);
-            let bases = segment.load_bases()?;
-            let rules = Rules::sealed(segment.base_offset, limit, &self.epochs, bases.as_ref());
-            let size = segment.size();
-            let found = survey(&segment.log, size, rules, Check::Checksums, |_, _| Ok(()))?;
-            self.recovery.bytes_read += size;
-            let holes = holes_of(&found, size, Some(limit));
+            let holes = examine(segment, limit, &self.epochs, |_| Ok(()))?.holes;
+            self.recovery.bytes_read += segment.size();
             if holes.is_empty() {
                 warn!(file = %Kind::Log.path(self.directory, segment.base_offset).display(), "found sound again");
             } else {

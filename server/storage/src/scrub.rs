@@ -9,9 +9,7 @@ use model::Offset;
 
 use crate::disk::Disk;
 use crate::log_reader::{LogReader, ReadError};
-use crate::quarantine::holes_of;
-use crate::scan::Check;
-use crate::survey::{Rules, survey};
+use crate::quarantine::examine;
 
 /// What one step of the scrubber did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,21 +44,16 @@ impl<D: Disk> LogReader<D> {
         let size = segment.size();
         let next = segment.limit().unwrap_or(log_end);
         let epochs = shared.with_epochs(Clone::clone);
-        let bases = segment.load_bases()?;
-        let rules = Rules::sealed(segment.base_offset, next, &epochs, bases.as_ref());
-        let surveyed = survey(&segment.log, size, rules, Check::Checksums, |header, _| {
-            match pace(header.size_bytes()) {
-                ControlFlow::Continue(()) => Ok(()),
-                ControlFlow::Break(()) => Err(io::ErrorKind::Interrupted.into()),
-            }
+        let examined = examine(segment, next, &epochs, |header| match pace(header.size_bytes()) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(io::ErrorKind::Interrupted.into()),
         });
-        let surveyed = match surveyed {
+        let examined = match examined {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(None),
-            surveyed => surveyed?,
+            examined => examined?,
         };
         let known = segment.holes();
-        let is_list_useless = bases.is_none() && segment.bases().is_some();
-        let found = *known != holes_of(&surveyed, size, Some(next)) || is_list_useless;
+        let found = *known != examined.holes || examined.is_list_useless;
         if found {
             // Once more and at once: the log may have been truncated meanwhile.
             shared.examine(segment)?;
