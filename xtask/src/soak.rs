@@ -25,6 +25,13 @@ const SIMULATIONS: &[Simulation] = &[
         ],
     },
     Simulation {
+        file: "relocation_simulation",
+        tests: &[
+            "exactly_one_folder_is_the_log_after_every_loss_of_power",
+            "exactly_one_folder_is_the_log_when_one_of_two_disks_fails",
+        ],
+    },
+    Simulation {
         file: "compaction_simulation",
         tests: &["the_last_of_each_key_survives_every_crash_and_nothing_comes_back"],
     },

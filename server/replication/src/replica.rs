@@ -89,6 +89,17 @@ impl<D: Disk> Replica<D> {
         self.high_watermark
     }
 
+    /// The same log goes on in another place, with everything in it on the disk. No sync may be under way.
+    pub fn replace_log(&mut self, log: PartitionLog<D>, effects: &mut Vec<Effect>) {
+        assert_eq!(
+            (log.log_start_offset(), log.log_end_offset(), self.syncing),
+            (self.log.log_start_offset(), self.log.log_end_offset(), false),
+            "the log in the other place is the same"
+        );
+        self.log = log;
+        self.advance(effects);
+    }
+
     /// Whether a sync is under way.
     #[must_use]
     pub fn is_syncing(&self) -> bool {

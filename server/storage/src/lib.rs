@@ -18,6 +18,7 @@ mod partition_log;
 mod producer_state;
 mod quarantine;
 mod recovery;
+pub mod relocation;
 mod retention;
 mod scan;
 mod scrub;

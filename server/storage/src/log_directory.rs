@@ -7,6 +7,7 @@
 //! first-0/                            one folder a partition; partition.metadata in it names the topic's id
 //! first-0.0123…-delete/               deleted, to be removed
 //! first-0.0123…-stray/                not in the metadata: kept for the operator
+//! first-0.0123…-future/               on its way here from another directory of the node
 //! ```
 
 mod clean_shutdown;
@@ -264,6 +265,83 @@ impl<D: Disk> LogDirectory<D> {
         Ok(path)
     }
 
+    /// Makes the folder in which a copy of a partition's log grows that is to come here: it has a name ending in `-future`.
+    ///
+    /// # Errors
+    /// As the disk says.
+    pub fn create_future(&self, partition: &TopicPartition, topic_id: TopicId, unique: Uuid) -> io::Result<PathBuf> {
+        let name = folder::set_aside_name(partition, unique, FolderKind::Future);
+        let path = self.path.join(name);
+        self.disk.create_directory(&path)?;
+        let text = format!("version: 0\ntopic_id: {topic_id}");
+        replace_file(&self.disk, &path.join(PARTITION_METADATA), text.as_bytes())?;
+        self.disk.sync_directory(&self.path)?;
+        Ok(path)
+    }
+
+    /// Removes such a folder with everything in it. What the checkpoints say of a log that never came here goes first: it
+    /// would speak of the next one of this name.
+    ///
+    /// # Errors
+    /// If `path` is no such folder of this directory, or the disk fails.
+    pub fn discard_future(&mut self, path: &Path) -> io::Result<()> {
+        let folder = self.folder_at(path, FolderKind::Future)?;
+        let is_known = self.recovery_points.contains_key(&folder.partition)
+            || self.log_starts.contains_key(&folder.partition)
+            || self.high_watermarks.contains_key(&folder.partition)
+            || self.cleaned_to.contains_key(&folder.partition);
+        if is_known && !self.has_folder(&folder.partition)? {
+            self.forget(&folder.partition);
+            self.write_recovery_points()?;
+            self.write_log_starts()?;
+            self.write_high_watermarks()?;
+            self.write_cleaned_to()?;
+        }
+        match self.disk.remove_directory(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        }
+    }
+
+    /// Gives a future folder the partition's name, durably.
+    pub(crate) fn adopt_future(&self, path: &Path, partition: &TopicPartition) -> io::Result<PathBuf> {
+        self.folder_at(path, FolderKind::Future)?;
+        let target = self.partition_path(partition);
+        self.disk.rename(path, &target)?;
+        self.disk.sync_directory(&self.path)?;
+        Ok(target)
+    }
+
+    /// Whether there is a folder of the partition's name, whatever is in it.
+    ///
+    /// # Errors
+    /// As the disk says.
+    pub fn has_folder(&self, partition: &TopicPartition) -> io::Result<bool> {
+        match self.disk.list(&self.partition_path(partition)) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn folder_at(&self, path: &Path, kind: FolderKind) -> io::Result<Folder> {
+        let folder = path.file_name().and_then(|name| name.to_str()).and_then(Folder::parse);
+        let folder = folder.filter(|folder| path.parent() == Some(&self.path) && folder.kind == kind);
+        folder.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the folder is not of this kind"))
+    }
+
+    /// The topic's id that a folder of this directory holds, in use or not; `None` if nothing sound says it.
+    ///
+    /// # Errors
+    /// As the disk says.
+    pub fn topic_id_at(&self, path: &Path) -> io::Result<Option<TopicId>> {
+        match read_small_file(&self.disk, &path.join(PARTITION_METADATA), SMALL_FILE_BYTES_MAX) {
+            Ok(bytes) => Ok(parse_partition_metadata(&bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// As [`LogDirectory::topic_id_of`], where the folder should be that of `expected`.
     ///
     /// # Errors
@@ -327,7 +405,12 @@ impl<D: Disk> LogDirectory<D> {
         self.set_aside(partition, unique, FolderKind::Stray)
     }
 
-    fn set_aside(&mut self, partition: &TopicPartition, unique: Uuid, kind: FolderKind) -> io::Result<PathBuf> {
+    pub(crate) fn set_aside(
+        &mut self,
+        partition: &TopicPartition,
+        unique: Uuid,
+        kind: FolderKind,
+    ) -> io::Result<PathBuf> {
         let target = self.path.join(folder::set_aside_name(partition, unique, kind));
         self.disk.rename(&self.partition_path(partition), &target)?;
         self.disk.sync_directory(&self.path)?;

@@ -29,7 +29,7 @@ use crate::segment::Segment;
 use crate::survey::{Fault, Hole, Rules, Survey, survey};
 
 pub(crate) const QUARANTINE_FILE: &str = "quarantine";
-const FILE_BYTES_MAX: usize = 64 << 20;
+pub(crate) const FILE_BYTES_MAX: usize = 64 << 20;
 const VERSION: &str = "0";
 
 /// Where a log keeps what it knows of its damage.

@@ -21,6 +21,7 @@ use crate::log_directory::{
 };
 use crate::producer_state::{ProducerStates, SNAPSHOT_BYTES_MAX};
 use crate::quarantine::QUARANTINE_FILE;
+use crate::relocation::MOVE_FILE;
 
 /// No list of leader epochs above this is read.
 const EPOCHS_BYTES_MAX: usize = 64 << 20;
@@ -227,7 +228,7 @@ fn is_own(name: &str) -> bool {
 
 fn is_leftover(name: &str) -> bool {
     let suffixes = [DELETED_SUFFIX, CLEANED_SUFFIX, TEMPORARY_SUFFIX];
-    suffixes.iter().any(|suffix| name.ends_with(suffix))
+    name == MOVE_FILE || suffixes.iter().any(|suffix| name.ends_with(suffix))
 }
 
 fn list<D: Disk>(disk: &D, path: &Path) -> Result<Vec<DirectoryEntry>, TransferError> {
