@@ -26,6 +26,7 @@ mod features;
 mod in_sync_changes;
 mod leader_election;
 mod partition_creation;
+mod partition_reassignment;
 mod producer_ids;
 mod topic_creation;
 mod topic_deletion;

@@ -3,6 +3,7 @@
 use metadata::Refusal;
 use model::ErrorCode;
 use protocol::messages::allocate_producer_ids_response::AllocateProducerIdsResponse;
+use protocol::messages::alter_partition_reassignments_response::AlterPartitionReassignmentsResponse;
 use protocol::messages::alter_partition_response::AlterPartitionResponse;
 use protocol::messages::assign_replicas_to_dirs_response::AssignReplicasToDirsResponse;
 use protocol::messages::broker_heartbeat_response::BrokerHeartbeatResponse;
@@ -14,6 +15,7 @@ use protocol::messages::delete_topics_response::{DeletableTopicResult, DeleteTop
 use protocol::messages::incremental_alter_configs_response::{
     AlterConfigsResourceResponse, IncrementalAlterConfigsResponse,
 };
+use protocol::messages::list_partition_reassignments_response::ListPartitionReassignmentsResponse;
 use protocol::{Request, Response, Text};
 
 /// The response that refuses all of `request`; `None` for an API that the controller does not decide.
@@ -45,6 +47,18 @@ pub(crate) fn refused(request: &Request, refusal: &Refusal) -> Option<Response> 
         Request::AlterPartition(_) => AlterPartitionResponse {
             error_code: code,
             ..AlterPartitionResponse::default()
+        }
+        .into(),
+        Request::AlterPartitionReassignments(_) => AlterPartitionReassignmentsResponse {
+            error_code: code,
+            error_message: message(),
+            ..AlterPartitionReassignmentsResponse::default()
+        }
+        .into(),
+        Request::ListPartitionReassignments(_) => ListPartitionReassignmentsResponse {
+            error_code: code,
+            error_message: message(),
+            ..ListPartitionReassignmentsResponse::default()
         }
         .into(),
         Request::AssignReplicasToDirs(_) => AssignReplicasToDirsResponse {

@@ -16,12 +16,14 @@ pub(crate) mod describe_cluster;
 pub(crate) mod describe_quorum;
 
 /// What the controller decides, in Kafka's versions, by ascending key.
-const DECIDED: [(ApiKey, RangeInclusive<i16>); 10] = [
+const DECIDED: [(ApiKey, RangeInclusive<i16>); 12] = [
     (ApiKey::CreateTopics, 2..=7),
     (ApiKey::DeleteTopics, 1..=6),
     (ApiKey::CreatePartitions, 0..=3),
     (ApiKey::IncrementalAlterConfigs, 0..=1),
     (ApiKey::AlterPartition, 2..=3),
+    (ApiKey::AlterPartitionReassignments, 0..=1),
+    (ApiKey::ListPartitionReassignments, 0..=0),
     (ApiKey::BrokerRegistration, 0..=4),
     (ApiKey::BrokerHeartbeat, 0..=2),
     (ApiKey::AllocateProducerIds, 0..=0),

@@ -622,6 +622,8 @@ fn decide(
         Request::DeleteTopics(request) => controller.delete_topics(request, version).map(general),
         Request::CreatePartitions(request) => controller.create_partitions(request, context).map(general),
         Request::IncrementalAlterConfigs(request) => controller.incremental_alter_configs(request).map(general),
+        Request::AlterPartitionReassignments(request) => Ok(general(controller.alter_partition_reassignments(request))),
+        Request::ListPartitionReassignments(request) => Ok(general(controller.list_partition_reassignments(request))),
         Request::AllocateProducerIds(request) => controller.allocate_producer_ids(request).map(general),
         Request::AlterPartition(request) => controller.alter_partition(request, version).map(general),
         Request::AssignReplicasToDirs(request) => controller.assign_replicas_to_directories(request).map(general),

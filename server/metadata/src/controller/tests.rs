@@ -18,6 +18,7 @@ mod configs;
 mod golden;
 mod in_sync;
 mod partitions;
+mod reassignment;
 mod replaying;
 mod topics;
 
