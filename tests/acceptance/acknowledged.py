@@ -23,9 +23,13 @@ def create_topic(bootstrap, topic, partitions, configs=None):
 
 
 class Workload:
-    """Produces until told to stop; what is acknowledged is in `acknowledged`: value → (partition, offset)."""
+    """Produces until told to stop; what is acknowledged is in `acknowledged`: value → (partition, offset).
 
-    def __init__(self, bootstrap, topic, first=0):
+    As fast as it goes, or about `per_second` values a second.
+    """
+
+    def __init__(self, bootstrap, topic, first=0, per_second=None):
+        self._pause = 1 / per_second if per_second else 0
         self.topic = topic
         self.acknowledged = {}
         self.next = first
@@ -57,6 +61,8 @@ class Workload:
                 self._producer.produce(self.topic, value, on_delivery=self._delivered)
                 self.next += 1
                 self._producer.poll(0)
+                if self._pause:
+                    time.sleep(self._pause)
             except BufferError:
                 self._producer.poll(0.05)
             except KafkaException as error:

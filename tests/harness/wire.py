@@ -17,6 +17,8 @@ CREATE_TOPICS = (19, 2)
 DELETE_TOPICS = (20, 1)
 DELETE_RECORDS = (21, 0)
 INIT_PRODUCER_ID = (22, 0)
+ALTER_REPLICA_LOG_DIRS = (34, 1)
+DESCRIBE_LOG_DIRS = (35, 1)
 EARLIEST = -2
 LATEST = -1
 FETCH_BYTES = 1 << 20
@@ -71,6 +73,18 @@ def _record(number, key, value):
     length_and_key = varint(-1) if key is None else varint(len(key)) + key
     body = b"\0" + varint(0) + varint(number) + length_and_key + varint(len(value)) + value + varint(0)
     return varint(len(body)) + body
+
+
+@dataclasses.dataclass
+class LogOfDirectory:
+    """What DescribeLogDirs says of one partition in one directory; of a copy that grows if `is_future`."""
+
+    path: str
+    topic: str
+    partition: int
+    size_bytes: int
+    offset_lag: int
+    is_future: bool
 
 
 @dataclasses.dataclass
@@ -148,6 +162,24 @@ def _text(text):
     return struct.pack(">h", len(text)) + text.encode()
 
 
+class _Fields:
+    """An answer, read from its beginning."""
+
+    def __init__(self, data):
+        self._data = data
+        self._at = 0
+
+    def take(self, form):
+        values = struct.unpack_from(form, self._data, self._at)
+        self._at += struct.calcsize(form)
+        return values
+
+    def text(self):
+        size = self.take(">h")[0]
+        self._at += size
+        return self._data[self._at - size : self._at].decode()
+
+
 class Connection:
     """Sends produce requests; `produce` waits for each answer, `send` and `receive` let several be under way."""
 
@@ -219,6 +251,37 @@ class Connection:
         """Everything below `offset`."""
         body = struct.pack(">i", 1) + _text(topic) + struct.pack(">iiqi", 1, partition, offset, ADMIN_TIMEOUT_MS)
         _answered("delete records", struct.unpack(">h", self._ask(DELETE_RECORDS, body)[-2:])[0])
+
+    def alter_log_dirs(self, wanted):
+        """Path → topic → partitions that are to lie there; gives (topic, partition) → error code."""
+        body = struct.pack(">i", len(wanted))
+        for path, topics in wanted.items():
+            body += _text(path) + struct.pack(">i", len(topics))
+            for topic, partitions in topics.items():
+                body += _text(topic) + struct.pack(f">{len(partitions) + 1}i", len(partitions), *partitions)
+        fields = _Fields(self._ask(ALTER_REPLICA_LOG_DIRS, body))
+        fields.take(">i")
+        found = {}
+        for _ in range(fields.take(">i")[0]):
+            topic = fields.text()
+            for _ in range(fields.take(">i")[0]):
+                partition, code = fields.take(">ih")
+                found[topic, partition] = code
+        return found
+
+    def log_dirs(self):
+        """All logs of this broker, by directory."""
+        fields = _Fields(self._ask(DESCRIBE_LOG_DIRS, struct.pack(">i", -1)))
+        fields.take(">i")
+        found = []
+        for _ in range(fields.take(">i")[0]):
+            _answered("describe log dirs", fields.take(">h")[0])
+            path = fields.text()
+            for _ in range(fields.take(">i")[0]):
+                topic = fields.text()
+                for _ in range(fields.take(">i")[0]):
+                    found.append(LogOfDirectory(path, topic, *fields.take(">iqq?")))
+        return found
 
     def _send(self, api, body):
         self._correlation_id += 1

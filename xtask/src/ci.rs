@@ -126,6 +126,12 @@ const STAGES: &[Stage] = &[
         environment: &[],
     },
     Stage {
+        name: "move-directories",
+        limit_seconds: 300,
+        command: &["tests/acceptance/move-directories.py", "--rounds", "2"],
+        environment: &[],
+    },
+    Stage {
         name: "crash-sweep",
         limit_seconds: 600,
         // A few calls of each kind while the log does most; `cargo xtask accept crash-sweep` takes them all.

@@ -41,6 +41,11 @@ impl Assignments {
         staged.insert((topic_id, index), directory);
     }
 
+    /// Notes where the log of a partition has moved that this broker's image has: it is told at once.
+    pub(crate) fn tell(&self, topic_id: TopicId, index: PartitionIndex, directory: DirectoryId) {
+        self.put([((topic_id, index), directory)], true);
+    }
+
     /// This broker shows the image that all of it is in.
     pub(crate) fn release(&self) {
         let staged = std::mem::take(&mut *self.staged.lock().unwrap_or_else(PoisonError::into_inner));

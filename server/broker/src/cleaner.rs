@@ -6,7 +6,6 @@
 //!   progress. What is kept of a partition lies with the partition.
 //! - Threads end before the logs are closed. `log.cleaner.enable=false` keeps them from starting.
 
-mod budget;
 mod standing;
 #[cfg(test)]
 mod tests;
@@ -22,10 +21,10 @@ use model::{Offset, PartitionIndex, TopicName};
 use storage::compaction::{Backlog, CleanError, CleanedSegment, Cleaning, CleaningLimits, SwapError, Tally, View};
 use tracing::{debug, error, info, warn};
 
+use crate::budget::Budget;
 use crate::errors::describe;
 use crate::node::Broker;
 use crate::partitions::{LogDisk, Partition};
-use budget::Budget;
 pub(crate) use standing::Standing;
 pub use standing::{CompactionProgress, CompactionRound, CompactionState};
 
@@ -374,7 +373,7 @@ fn round(broker: &Arc<Broker>, job: &Job) -> Result<Tally, RoundError> {
                 cleaner.budget.spend(pending, rate, Instant::now())
             });
         pending = 0;
-        if cleaner.pause(wait) || !partition.is_writable() {
+        if cleaner.pause(wait) || !partition.is_writable() || partition.standing().moving {
             return ControlFlow::Break(());
         }
         ControlFlow::Continue(())

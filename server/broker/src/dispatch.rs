@@ -6,9 +6,9 @@ use network::{Answer, ApiVersionRange, Dispatch, DispatchFuture, RequestContext}
 use protocol::{ApiKey, Request};
 
 use crate::handlers::{
-    api_versions, delete_records, describe_cluster, describe_configs, describe_log_dirs, describe_topic_partitions,
-    fetch, find_coordinator, forwarded, groups, init_producer_id, list_offsets, metadata, offset_for_leader_epoch,
-    produce,
+    alter_replica_log_dirs, api_versions, delete_records, describe_cluster, describe_configs, describe_log_dirs,
+    describe_topic_partitions, fetch, find_coordinator, forwarded, groups, init_producer_id, list_offsets, metadata,
+    offset_for_leader_epoch, produce,
 };
 use crate::node::Broker;
 
@@ -41,8 +41,17 @@ impl ClientDoor {
             plain(ApiKey::DescribeConfigs, describe_configs::VERSIONS),
             plain(ApiKey::CreatePartitions, forwarded::CREATE_PARTITIONS),
             plain(ApiKey::IncrementalAlterConfigs, forwarded::INCREMENTAL_ALTER_CONFIGS),
+            plain(
+                ApiKey::AlterPartitionReassignments,
+                forwarded::ALTER_PARTITION_REASSIGNMENTS,
+            ),
+            plain(
+                ApiKey::ListPartitionReassignments,
+                forwarded::LIST_PARTITION_REASSIGNMENTS,
+            ),
             plain(ApiKey::DescribeQuorum, forwarded::DESCRIBE_QUORUM),
             plain(ApiKey::DescribeCluster, describe_cluster::VERSIONS),
+            plain(ApiKey::AlterReplicaLogDirs, alter_replica_log_dirs::VERSIONS),
             plain(ApiKey::DescribeLogDirs, describe_log_dirs::VERSIONS),
             plain(ApiKey::DescribeTopicPartitions, describe_topic_partitions::VERSIONS),
         ];
@@ -77,12 +86,15 @@ impl ClientDoor {
             Request::OffsetForLeaderEpoch(request) => offset_for_leader_epoch::handle(broker, &request),
             Request::DescribeConfigs(request) => describe_configs::handle(broker, &request),
             Request::DescribeCluster(request) => describe_cluster::handle(broker, context, &request),
+            Request::AlterReplicaLogDirs(request) => alter_replica_log_dirs::handle(broker, request).await,
             Request::DescribeLogDirs(request) => describe_log_dirs::handle(broker, request).await,
             Request::DescribeTopicPartitions(request) => describe_topic_partitions::handle(broker, context, &request),
             Request::CreateTopics(_)
             | Request::DeleteTopics(_)
             | Request::CreatePartitions(_)
             | Request::IncrementalAlterConfigs(_)
+            | Request::AlterPartitionReassignments(_)
+            | Request::ListPartitionReassignments(_)
             | Request::DescribeQuorum(_) => forwarded::handle(broker, context, request).await,
             // The connection has let through only what is in the table, and all that is left of it is the groups'.
             request => groups::handle(broker, context, request).await,

@@ -5,6 +5,7 @@
 
 use model::TopicName;
 
+pub(crate) mod alter_replica_log_dirs;
 pub(crate) mod api_versions;
 pub(crate) mod delete_records;
 pub(crate) mod describe_cluster;

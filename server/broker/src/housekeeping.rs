@@ -155,6 +155,9 @@ pub(crate) fn set_strays_aside(broker: &Arc<Broker>) {
     if let Err(error) = broker.directories().set_strays_aside(&broker.view().image, broker.id()) {
         error!(error = describe(&error), "strays not set aside");
     }
+    broker
+        .directories()
+        .abandon_leftovers(&broker.view().image, broker.id());
 }
 
 fn write_checkpoints(broker: &Arc<Broker>) {

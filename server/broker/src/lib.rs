@@ -5,6 +5,7 @@
 //! handed.
 
 mod assignments;
+mod budget;
 mod cleaner;
 mod clock;
 mod controller_client;
@@ -16,6 +17,7 @@ mod handlers;
 mod housekeeping;
 mod lifecycle;
 mod metadata_listener;
+mod mover;
 mod node;
 mod partitions;
 mod plugins;

@@ -41,6 +41,12 @@ pub(crate) fn apply(broker: &Arc<Broker>, delta: &Delta, image: Arc<Image>) {
     broker.set_view(view);
     broker.recovered().add(recovered);
     broker.assignments().release();
+    // While the log is still read up to this start of the broker, a topic that is not known yet is not gone.
+    let has_caught_up = broker.epoch() >= 0 && broker.metadata_offset() >= broker.epoch();
+    if has_caught_up {
+        let now = broker.clock().monotonic();
+        broker.directories().release_left(&image, broker.id(), now);
+    }
     if !gone.is_empty() {
         broker.groups().topics_deleted(&gone);
     }
@@ -204,6 +210,9 @@ fn open(
         flusher: broker.flusher().clone(),
     });
     broker.partitions().add(running.clone());
+    if let Err(error) = broker.directories().resume_move(&running.place(), topic.id) {
+        warn!(topic = %topic.name, partition = %index, error = describe(&error), "a move of the log is not gone on with");
+    }
     if let Some(lies_in) = broker.directories().directory_of(&running.place(), topic.id)?
         && lies_in != assigned
     {

@@ -19,6 +19,7 @@ use crate::cleaner::{Cleaner, CleanerFigures, CompactionProgress};
 use crate::clock::Clock;
 use crate::controller_client::ControllerClient;
 use crate::coordinators::{Groups, OFFSETS_TOPIC};
+use crate::mover::Mover;
 use crate::partitions::{DirectoryFigures, Flusher, LogDirectories, Partitions};
 use crate::producer_ids::ProducerIds;
 use crate::recovered::Recovered;
@@ -90,6 +91,7 @@ pub struct Broker {
     future_segments: AtomicU64,
     cleaner: Cleaner,
     scrubber: Scrubber,
+    mover: Mover,
     /// Set once, when the controller has registered this incarnation.
     epoch: AtomicI64,
     view: watch::Sender<View>,
@@ -122,6 +124,7 @@ impl Broker {
             future_segments: AtomicU64::new(0),
             cleaner: Cleaner::default(),
             scrubber: Scrubber::default(),
+            mover: Mover::default(),
             epoch: AtomicI64::new(-1),
             view: watch::Sender::new(View::default()),
         })
@@ -177,6 +180,10 @@ impl Broker {
 
     pub(crate) fn cleaner(&self) -> &Cleaner {
         &self.cleaner
+    }
+
+    pub(crate) fn mover(&self) -> &Mover {
+        &self.mover
     }
 
     pub(crate) fn scrubber(&self) -> &Scrubber {

@@ -18,7 +18,7 @@ mod partition;
 pub(crate) use fetch_wait::FetchWait;
 pub(crate) use flusher::Flusher;
 pub use loading::{DirectoryFigures, LogDirectories, LogDirectoriesError};
-pub(crate) use loading::{DirectoryState, FailedDirectory, Placement};
+pub(crate) use loading::{DirectoryState, FailedDirectory, FutureState, MoveEnd, Placement, WantedMove, shown};
 pub(crate) use partition::{Committed, FoundOffset, Partition, PartitionParts, Slice};
 
 /// What a log directory's disk is to the broker.

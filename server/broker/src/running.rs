@@ -17,7 +17,7 @@ use crate::metadata_listener;
 use crate::node::{Broker, BrokerParts};
 use crate::partitions::LogDirectoriesError;
 use crate::recovered;
-use crate::{cleaner, scrubber};
+use crate::{cleaner, mover, scrubber};
 
 /// How often logs that could not be opened are tried again.
 const REOPEN_INTERVAL: Duration = Duration::from_secs(1);
@@ -72,6 +72,7 @@ pub async fn start(
     housekeeping::spawn(&broker, &mut tasks);
     cleaner::start(&broker);
     scrubber::start(&broker);
+    mover::start(&broker);
     info!(broker_id = %broker.id(), broker_epoch = epoch, "broker is running");
     Ok(RunningBroker { broker, tasks, failed })
 }
@@ -134,6 +135,7 @@ impl RunningBroker {
         self.tasks.shutdown().await;
         let cleaning = self.broker.clone();
         let _ = tokio::task::spawn_blocking(move || {
+            cleaning.mover().stop();
             cleaning.cleaner().stop();
             cleaning.scrubber().stop();
         })

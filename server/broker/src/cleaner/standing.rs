@@ -12,7 +12,9 @@ use storage::compaction::Backlog;
 #[derive(Default)]
 pub(crate) struct Standing {
     /// A thread has it.
-    pub(super) busy: bool,
+    pub(crate) busy: bool,
+    /// Its log is on its way to another directory: a thread that has it gives it back soon, and none takes it.
+    pub(crate) moving: bool,
     /// Why it is left alone until the node starts anew.
     pub(super) uncleanable: Option<String>,
     /// Until when it is left alone, and why.
@@ -25,7 +27,7 @@ pub(crate) struct Standing {
 impl Standing {
     /// Whether a thread may take it.
     pub(super) fn is_free(&self, now: Instant) -> bool {
-        !self.busy && self.uncleanable.is_none() && !self.is_resting(now)
+        !self.busy && !self.moving && self.uncleanable.is_none() && !self.is_resting(now)
     }
 
     fn is_resting(&self, now: Instant) -> bool {

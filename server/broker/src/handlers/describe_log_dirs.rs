@@ -2,14 +2,13 @@
 //! version 4 on the room of their disks (KIP-827).
 //!
 //! A directory that is offline is listed with KAFKA_STORAGE_ERROR and nothing in it. One that became read-only is not
-//! offline: what lies there is read.
+//! offline: what lies there is read. A partition that is on its way to another directory is listed in both.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
-use std::path::Path;
 use std::sync::Arc;
 
-use model::ErrorCode;
+use model::{ErrorCode, TopicPartition};
 use network::Answer;
 use protocol::Text;
 use protocol::messages::describe_log_dirs_request::{DescribableLogDirTopic, DescribeLogDirsRequest};
@@ -18,7 +17,7 @@ use protocol::messages::describe_log_dirs_response::{
 };
 
 use crate::node::Broker;
-use crate::partitions::{DirectoryState, Partition};
+use crate::partitions::{DirectoryState, FutureState, Partition, shown};
 
 pub(crate) const VERSIONS: RangeInclusive<i16> = 1..=5;
 
@@ -34,8 +33,16 @@ fn answer(broker: &Broker, request: &DescribeLogDirsRequest) -> DescribeLogDirsR
     let partitions = broker.partitions().all();
     let results = broker.directories().states().into_iter().map(|directory| {
         let within = partitions.iter().filter(|it| it.log_directory() == directory.path);
-        let asked = within.filter(|it| is_asked(request.topics.as_deref(), it));
-        render(&directory, asked)
+        let asked = within.filter(|it| is_asked(request.topics.as_deref(), &it.place()));
+        let mut result = render(&directory, asked);
+        if !directory.is_offline {
+            for future in broker.directories().futures(&directory.path) {
+                if is_asked(request.topics.as_deref(), &future.place) {
+                    add_future(&mut result, &partitions, &future);
+                }
+            }
+        }
+        result
     });
     DescribeLogDirsResponse {
         results: results.collect(),
@@ -43,11 +50,11 @@ fn answer(broker: &Broker, request: &DescribeLogDirsRequest) -> DescribeLogDirsR
     }
 }
 
-fn is_asked(topics: Option<&[DescribableLogDirTopic]>, partition: &Partition) -> bool {
+fn is_asked(topics: Option<&[DescribableLogDirTopic]>, place: &TopicPartition) -> bool {
     let Some(topics) = topics else { return true };
     topics
         .iter()
-        .any(|topic| *topic.topic == *partition.topic().as_str() && topic.partitions.contains(&partition.index().get()))
+        .any(|topic| *topic.topic == *place.topic.as_str() && topic.partitions.contains(&place.partition.get()))
 }
 
 fn render<'a>(
@@ -55,7 +62,7 @@ fn render<'a>(
     partitions: impl Iterator<Item = &'a Arc<Partition>>,
 ) -> DescribeLogDirsResult {
     let mut result = DescribeLogDirsResult {
-        log_dir: shown(&directory.path),
+        log_dir: shown(&directory.path).as_str().into(),
         ..Default::default()
     };
     if directory.is_offline {
@@ -86,9 +93,26 @@ fn render<'a>(
     result
 }
 
-fn shown(path: &Path) -> Text {
-    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    Text::from(absolute.to_string_lossy().as_ref())
+/// A copy that grows: how large it is, and how many records it is behind.
+fn add_future(result: &mut DescribeLogDirsResult, partitions: &[Arc<Partition>], future: &FutureState) {
+    let log = partitions.iter().find(|it| it.place() == future.place);
+    let log_end = log.map_or(future.end, |log| log.log_end_offset());
+    let partition = DescribeLogDirsPartition {
+        partition_index: future.place.partition.get(),
+        partition_size: wire(future.size_bytes),
+        offset_lag: log_end.since(future.end).max(0),
+        is_future_key: true,
+        ..Default::default()
+    };
+    let name = future.place.topic.as_str();
+    match result.topics.iter_mut().find(|topic| *topic.name == *name) {
+        Some(topic) => topic.partitions.push(partition),
+        None => result.topics.push(DescribeLogDirsTopic {
+            name: name.into(),
+            partitions: vec![partition],
+            ..Default::default()
+        }),
+    }
 }
 
 fn wire(bytes: u64) -> i64 {

@@ -15,6 +15,7 @@ use model::{
 };
 use storage::disk::FailureKind;
 use storage::log_directory::{DirectoryError, FolderKind};
+use storage::relocation::{Noted, SettleError, read_note, settle};
 use storage::{Disk, LogDirectory, LogOptions, OpenError, PartitionLog, Recovery};
 use tokio::sync::Notify;
 use tracing::{error, info, warn};
@@ -22,9 +23,12 @@ use tracing::{error, info, warn};
 use super::{LogDisk, Partition};
 
 mod health;
+mod moves;
 
 pub use health::DirectoryFigures;
 pub(crate) use health::{DirectoryState, FailedDirectory};
+use moves::Moves;
+pub(crate) use moves::{FutureState, MoveEnd, WantedMove, shown};
 
 /// The controllers' own log lies in one of the directories and is not the broker's.
 const METADATA_TOPIC: &str = "__cluster_metadata";
@@ -38,6 +42,10 @@ pub enum LogDirectoriesError {
     None,
     #[error("the log directory that the partition lies in is offline")]
     Offline,
+    #[error("the log has moved to a log directory that is not there")]
+    MovedAway,
+    #[error(transparent)]
+    Settle(#[from] SettleError),
     #[error("no random bytes from the system")]
     Entropy,
     #[error("the log has been closed already, or its disk has failed")]
@@ -118,6 +126,7 @@ struct State {
     /// Which directory each partition lies in.
     places: BTreeMap<TopicPartition, usize>,
     doomed: Vec<(Monotonic, Doomed)>,
+    moves: Moves,
 }
 
 /// All `log.dirs` of a node.
@@ -136,14 +145,20 @@ impl LogDirectories {
     /// If a directory cannot be listed.
     pub fn new(directories: Vec<LogDirectory<LogDisk>>, delete_delay: Duration) -> Result<Self, LogDirectoriesError> {
         let mut doomed = Vec::new();
+        let mut moves = Moves::default();
         let failure = Arc::new(Notify::new());
         for (at, directory) in directories.iter().enumerate() {
             let told = failure.clone();
             directory.disk().on_failure(move || told.notify_one());
             for folder in directory.folders()? {
-                if folder.kind == FolderKind::Deleted {
-                    let path = directory.path().join(&folder.name);
-                    doomed.push((Monotonic::default(), Doomed::Folder { directory: at, path }));
+                let path = directory.path().join(&folder.name);
+                match folder.kind {
+                    FolderKind::Deleted if moves.note_left(at, directory, &folder.partition, &path)? => {}
+                    FolderKind::Deleted => {
+                        doomed.push((Monotonic::default(), Doomed::Folder { directory: at, path }));
+                    }
+                    FolderKind::Future => moves.note_leftover(at, folder.partition, path),
+                    FolderKind::Partition | FolderKind::Stray => {}
                 }
             }
         }
@@ -162,6 +177,7 @@ impl LogDirectories {
                 metadata_directory: None,
                 places: BTreeMap::new(),
                 doomed,
+                moves,
             }),
             delete_delay,
             failure,
@@ -184,10 +200,10 @@ impl LogDirectories {
         place: &TopicPartition,
         topic_id: TopicId,
     ) -> Result<Option<DirectoryId>, LogDirectoriesError> {
-        let state = self.lock();
+        let mut state = self.lock();
         let at = match state.places.get(place) {
             Some(at) => Some(*at),
-            None => state.holder(place, topic_id)?,
+            None => state.holder(place, topic_id, None)?,
         };
         Ok(at.and_then(|at| state.directories[at].id()))
     }
@@ -255,17 +271,26 @@ impl LogDirectories {
         now: Monotonic,
     ) -> Result<(), LogDirectoriesError> {
         let mut state = self.lock();
-        let Some(at) = state.holder(place, topic_id)? else {
+        state.moves.abandon(place);
+        let holders = state.holders(place, topic_id)?;
+        if holders.is_empty() {
             return Ok(());
-        };
-        let opened = state.places.remove(place).is_some();
-        let directory = &mut state.directories[at];
-        directory.partitions = directory.partitions.saturating_sub(usize::from(opened));
-        let path = directory.log_directory.delete_partition(place, unique()?)?;
-        state
-            .doomed
-            .push((self.due(now), Doomed::Folder { directory: at, path }));
-        Ok(())
+        }
+        if let Some(at) = state.places.remove(place) {
+            let directory = &mut state.directories[at];
+            directory.partitions = directory.partitions.saturating_sub(1);
+        }
+        let mut outcome = Ok(());
+        for at in holders {
+            let directory = &mut state.directories[at];
+            match directory.log_directory.delete_partition(place, unique()?) {
+                Ok(path) => state
+                    .doomed
+                    .push((self.due(now), Doomed::Folder { directory: at, path })),
+                Err(error) => outcome = Err(error.into()),
+            }
+        }
+        outcome
     }
 
     /// Sets aside what the cluster does not know, or has given to other brokers: an operator decides what becomes of it.
@@ -430,14 +455,50 @@ impl LogDirectories {
 }
 
 impl State {
-    /// The directory that has a folder of that partition of that very topic.
-    fn holder(&self, place: &TopicPartition, topic_id: TopicId) -> Result<Option<usize>, LogDirectoriesError> {
+    /// The directories that have a folder of that partition of that very topic.
+    fn holders(&self, place: &TopicPartition, topic_id: TopicId) -> Result<Vec<usize>, LogDirectoriesError> {
+        let mut holders = Vec::new();
         for (at, directory) in self.directories.iter().enumerate().filter(|(_, it)| it.is_readable()) {
             if directory.log_directory.topic_id_of(place)? == Some(topic_id) {
-                return Ok(Some(at));
+                holders.push(at);
             }
         }
-        Ok(None)
+        Ok(holders)
+    }
+
+    /// The directory that has the log of that partition of that very topic. `assigned` is where the controller believes it
+    /// to be.
+    fn holder(
+        &mut self,
+        place: &TopicPartition,
+        topic_id: TopicId,
+        assigned: Option<DirectoryId>,
+    ) -> Result<Option<usize>, LogDirectoriesError> {
+        match self.holders(place, topic_id)?.first() {
+            Some(first) => self.settled(*first, place, topic_id, assigned),
+            None => Ok(None),
+        }
+    }
+
+    /// The directory that has the log, where the first that has a folder of it is `first`: another one, if that folder was
+    /// being moved when the node stopped.
+    fn settled(
+        &mut self,
+        first: usize,
+        place: &TopicPartition,
+        topic_id: TopicId,
+        assigned: Option<DirectoryId>,
+    ) -> Result<Option<usize>, LogDirectoriesError> {
+        let directory = &self.directories[first].log_directory;
+        if read_note(directory.disk(), &directory.partition_path(place))? == Noted::Nothing {
+            return Ok(Some(first));
+        }
+        let mut readable: Vec<Option<&mut LogDirectory<LogDisk>>> = Vec::with_capacity(self.directories.len());
+        for directory in &mut self.directories {
+            let is_readable = directory.is_readable();
+            readable.push(is_readable.then_some(&mut directory.log_directory));
+        }
+        Ok(settle(&mut readable, place, topic_id, assigned, || unique().ok())?)
     }
 
     /// The disk of the directory that `path` lies in.
@@ -458,13 +519,20 @@ impl State {
         topic_id: TopicId,
         placement: Placement,
     ) -> Result<usize, LogDirectoriesError> {
+        let assigned = match placement {
+            Placement::At(id) => Some(id),
+            Placement::Anywhere | Placement::WhereItWas => None,
+        };
         for at in 0..self.directories.len() {
             if !self.directories[at].is_readable() {
                 continue;
             }
             let directory = &mut self.directories[at].log_directory;
             match directory.topic_id_near(partition, topic_id)? {
-                Some(found) if found == topic_id => return Ok(at),
+                Some(found) if found == topic_id => {
+                    let settled = self.settled(at, partition, topic_id, assigned)?;
+                    return settled.ok_or(LogDirectoriesError::Offline);
+                }
                 Some(_) => {
                     let path = directory.set_stray_aside(partition, unique()?)?;
                     warn!(folder = %path.display(), "the folder is of another topic of this name: set aside");
@@ -472,8 +540,16 @@ impl State {
                 None => {}
             }
         }
+        if self.moves.has_left(partition, topic_id) {
+            return Err(LogDirectoriesError::MovedAway);
+        }
         match placement {
-            Placement::Anywhere => {}
+            Placement::Anywhere => {
+                let preferred = self.moves.take_preference(partition);
+                if let Some(at) = preferred.filter(|at| self.directories[*at].is_writable()) {
+                    return Ok(at);
+                }
+            }
             Placement::WhereItWas if self.all_are_online() => {}
             Placement::WhereItWas => return Err(LogDirectoriesError::Offline),
             Placement::At(id) => {

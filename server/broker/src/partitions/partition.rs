@@ -6,20 +6,21 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 use model::record_batch::DecompressionLimit;
 use model::{ErrorCode, LeaderEpoch, Offset, PartitionIndex, Timestamp, TopicName, TopicPartition, Uuid};
 use replication::{Effect, Replica, WaiterId};
 use storage::disk::FailureKind;
 use storage::{
-    DamagedRange, DeleteRecordsError, Disk, LogOptions, LogReader, Origin, ReadError, ReadRequest, Scrubbed,
-    SyncHandle, Wait,
+    DamagedRange, DeleteRecordsError, Disk, LogOptions, LogReader, Origin, PartitionLog, ReadError, ReadRequest,
+    Scrubbed, SyncHandle, Wait,
 };
 use tokio::sync::{Notify, oneshot};
 use tracing::error;
@@ -82,6 +83,22 @@ struct State {
     gathering: bool,
 }
 
+/// Where the log lies, for those who take no lock. Whoever holds an old one still reads what was there then.
+struct Home {
+    reader: LogReader<LogDisk>,
+    /// Of the directory.
+    disk: LogDisk,
+}
+
+impl Home {
+    fn of(replica: &Replica<LogDisk>) -> Self {
+        Home {
+            reader: replica.log().reader(),
+            disk: replica.log().disk().clone(),
+        }
+    }
+}
+
 /// A partition that this node leads.
 pub(crate) struct Partition {
     topic: TopicName,
@@ -89,9 +106,7 @@ pub(crate) struct Partition {
     index: PartitionIndex,
     internal: bool,
     state: Mutex<State>,
-    reader: LogReader<LogDisk>,
-    /// Of the directory that the log lies in.
-    disk: LogDisk,
+    home: ArcSwap<Home>,
     high_watermark: AtomicI64,
     leader_epoch: AtomicI64,
     appended_bytes: AtomicU64,
@@ -133,8 +148,7 @@ impl Partition {
             topic,
             topic_id,
             index,
-            reader: replica.log().reader(),
-            disk: replica.log().disk().clone(),
+            home: ArcSwap::from_pointee(Home::of(&replica)),
             high_watermark: AtomicI64::new(replica.high_watermark().get()),
             leader_epoch: AtomicI64::new(replica.leader_epoch().get().into()),
             appended_bytes: AtomicU64::new(0),
@@ -172,9 +186,14 @@ impl Partition {
         }
     }
 
+    /// Where the next record will be.
+    pub(crate) fn log_end_offset(&self) -> Offset {
+        self.home.load().reader.log_end_offset()
+    }
+
     /// Everything below is on the disk for good.
     pub(crate) fn recovery_point(&self) -> Offset {
-        self.reader.synced_offset()
+        self.home.load().reader.synced_offset()
     }
 
     /// What the cleaner keeps of it; its lock is held for moments only, and no other is taken under it.
@@ -199,40 +218,43 @@ impl Partition {
 
     /// Whether there are records that nobody may read yet, but soon will.
     pub(crate) fn has_uncommitted(&self) -> bool {
-        self.reader.log_end_offset() > self.ends().high_watermark && self.is_writable()
+        self.home.load().reader.log_end_offset() > self.ends().high_watermark && self.is_writable()
     }
 
     pub(crate) fn ends(&self) -> Ends {
         Ends {
-            log_start_offset: self.reader.log_start_offset(),
+            log_start_offset: self.home.load().reader.log_start_offset(),
             high_watermark: Offset::new(self.high_watermark.load(Ordering::Acquire)),
         }
     }
 
     /// Whether nothing can be read of it any more.
     pub(crate) fn is_offline(&self) -> bool {
-        let failed = match self.disk.failure_kind() {
+        let home = self.home.load();
+        let failed = match home.disk.failure_kind() {
             Some(FailureKind::Dead) => true,
             // The disk is sound, it only takes nothing.
             Some(FailureKind::ReadOnly) => false,
-            None => self.reader.is_offline(),
+            None => home.reader.is_offline(),
         };
         failed || self.closed.load(Ordering::Acquire)
     }
 
     /// Whether anything can be written to it, a full disk left aside.
     pub(crate) fn is_writable(&self) -> bool {
-        self.disk.failure_kind().is_none() && !self.is_offline()
+        self.home.load().disk.failure_kind().is_none() && !self.is_offline()
     }
 
     /// The directory that it lies in.
-    pub(crate) fn log_directory(&self) -> &Path {
-        self.disk.directory()
+    pub(crate) fn log_directory(&self) -> PathBuf {
+        self.home.load().disk.directory().to_owned()
     }
 
     /// Whether the disk has room for what `origin` appends. On a full one the groups go on with a part of the reserve.
     fn has_room_for(&self, origin: Origin) -> bool {
-        self.disk.takes_growth() || (origin != Origin::Client && self.disk.has_half_of_reserve())
+        let home = self.home.load();
+        let disk = &home.disk;
+        disk.takes_growth() || (origin != Origin::Client && disk.has_half_of_reserve())
     }
 
     /// # Errors
@@ -310,7 +332,7 @@ impl Partition {
             min_one: first,
             wait,
         };
-        match self.reader.read(request) {
+        match self.home.load().reader.read(request) {
             Ok(read) => Ok(Slice {
                 records: read.bytes,
                 ends: Some(ends),
@@ -327,7 +349,7 @@ impl Partition {
 
     /// What is known to be damaged.
     pub(crate) fn damage(&self) -> Arc<Vec<DamagedRange>> {
-        self.reader.damage()
+        self.home.load().reader.damage()
     }
 
     /// As [`LogReader::scrub`].
@@ -336,7 +358,7 @@ impl Partition {
         from: Offset,
         pace: impl FnMut(usize) -> ControlFlow<()>,
     ) -> Result<Option<Scrubbed>, ReadError> {
-        self.reader.scrub(from, pace)
+        self.home.load().reader.scrub(from, pace)
     }
 
     /// The record after the last committed one.
@@ -350,7 +372,7 @@ impl Partition {
     }
 
     pub(crate) fn earliest(&self) -> FoundOffset {
-        let offset = self.reader.log_start_offset();
+        let offset = self.home.load().reader.log_start_offset();
         FoundOffset {
             offset,
             time: None,
@@ -361,6 +383,8 @@ impl Partition {
     /// The first committed record whose time is `time` or later.
     pub(crate) fn offset_at(&self, time: Timestamp) -> Result<Option<FoundOffset>, Refusal> {
         let found = self
+            .home
+            .load()
             .reader
             .offset_for_timestamp(time, DecompressionLimit::DEFAULT, Wait::Allowed)?;
         Ok(self.committed(found))
@@ -369,6 +393,8 @@ impl Partition {
     /// The committed record with the greatest time, the first where there are several.
     pub(crate) fn offset_of_greatest_time(&self) -> Result<Option<FoundOffset>, Refusal> {
         let found = self
+            .home
+            .load()
             .reader
             .offset_of_max_timestamp(DecompressionLimit::DEFAULT, Wait::Allowed)?;
         Ok(self.committed(found))
@@ -376,7 +402,11 @@ impl Partition {
 
     /// Where an epoch ended, and the epoch that this speaks of: the greatest known that is not above the one asked for.
     pub(crate) fn end_of_epoch(&self, epoch: LeaderEpoch) -> Option<(LeaderEpoch, Offset)> {
-        self.reader.end_of_epoch(epoch).map(|end| (end.epoch, end.end_offset))
+        self.home
+            .load()
+            .reader
+            .end_of_epoch(epoch)
+            .map(|end| (end.epoch, end.end_offset))
     }
 
     /// Makes everything below `offset` unreadable (DeleteRecords); `None` is the high watermark. Gives the log's new
@@ -476,7 +506,7 @@ impl Partition {
     /// Closes the log in good order, after a sync that is under way. Nothing is appended any more. In a directory that has
     /// failed there is no order to be had: the next start looks the log over.
     pub(crate) fn close(self: &Arc<Self>) -> io::Result<()> {
-        let has_failed = self.disk.failure_kind().is_some();
+        let has_failed = self.home.load().disk.failure_kind().is_some();
         self.closed.store(true, Ordering::Release);
         let mut state = self.lock();
         while state.replica.is_syncing() {
@@ -515,6 +545,32 @@ impl Partition {
                 next = state.replica.begin_sync();
             }
         }
+    }
+
+    /// Lets the log go on in another place: `change` makes that of the log, while nothing is appended and no sync runs.
+    /// `None` where the partition is closed by then.
+    pub(crate) fn rehouse<T, E>(
+        self: &Arc<Self>,
+        change: impl FnOnce(&mut Replica<LogDisk>) -> Result<(PartitionLog<LogDisk>, T), E>,
+    ) -> Option<Result<T, E>> {
+        let mut state = self.lock();
+        while state.replica.is_syncing() {
+            state = self.sync_ended.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        if self.closed.load(Ordering::Acquire) {
+            return None;
+        }
+        let State { replica, effects, .. } = &mut *state;
+        let changed = change(replica).map(|(log, outcome)| {
+            replica.replace_log(log, effects);
+            self.home.store(Arc::new(Home::of(replica)));
+            outcome
+        });
+        if replica.log().is_offline() {
+            replica.go_offline(effects);
+        }
+        self.carry_out(state);
+        Some(changed)
     }
 
     /// Does what the replica asked for, and lets go of the lock before anybody is woken.
@@ -560,7 +616,7 @@ impl Partition {
     }
 
     fn epoch_of(&self, offset: Offset) -> Option<LeaderEpoch> {
-        self.reader.epoch_of(offset)
+        self.home.load().reader.epoch_of(offset)
     }
 
     fn committed(&self, found: Option<storage::TimestampOffset>) -> Option<FoundOffset> {

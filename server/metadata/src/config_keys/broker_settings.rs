@@ -111,6 +111,8 @@ pub struct LogSettings {
     pub cleaner_bytes_per_second: Option<f64>,
     /// `None` where logs are not scrubbed.
     pub scrub_bytes_per_second: Option<u64>,
+    /// What moves between log directories may copy; `None` for no limit.
+    pub move_bytes_per_second: Option<f64>,
     pub producer_id_expiration: Duration,
     pub producer_id_expiration_check_interval: Duration,
 }
@@ -417,6 +419,9 @@ fn log(values: &BrokerValues) -> Result<LogSettings, ConfigError> {
         cleaner_dedupe_buffer_bytes: limit(values, "log.cleaner.dedupe.buffer.size")?.unwrap_or(0),
         cleaner_bytes_per_second: Some(rate).filter(|rate| *rate > 0.0 && *rate < f64::MAX),
         scrub_bytes_per_second: limit(values, "millstream.log.scrub.bytes.per.second")?.filter(|rate| *rate > 0),
+        move_bytes_per_second: limit(values, "replica.alter.log.dirs.io.max.bytes.per.second")?
+            .filter(|rate| *rate < i64::MAX.unsigned_abs())
+            .map(|rate| rate as f64),
         producer_id_expiration: millis(values, "producer.id.expiration.ms")?,
         producer_id_expiration_check_interval: millis(values, "producer.id.expiration.check.interval.ms")?,
     })

@@ -68,6 +68,7 @@ pub(super) const KEYS: &[KeyDefinition] = &[
     long("replica.alter.log.dirs.io.max.bytes.per.second")
         .default("9223372036854775807")
         .at_least(0)
+        .in_effect()
         .cluster_wide()
         .doc("Bytes a second for moves between log directories."),
     int("replica.fetch.backoff.ms")

@@ -9,14 +9,14 @@ const BYTES_PER_SECOND_MIN: f64 = 1.0;
 const WAIT_MAX: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
-pub(super) struct Budget {
+pub(crate) struct Budget {
     /// When everything that was spent has been paid for.
     paid_until: Mutex<Option<Instant>>,
 }
 
 impl Budget {
     /// Spends `bytes`, and tells how long to wait for it.
-    pub(super) fn spend(&self, bytes: usize, bytes_per_second: f64, now: Instant) -> Duration {
+    pub(crate) fn spend(&self, bytes: usize, bytes_per_second: f64, now: Instant) -> Duration {
         let cost = Duration::from_secs_f64((bytes as f64 / bytes_per_second.max(BYTES_PER_SECOND_MIN)).min(86_400.0));
         let mut paid_until = self.paid_until.lock().unwrap_or_else(PoisonError::into_inner);
         let until = paid_until.map_or(now, |until| until.max(now)) + cost;
