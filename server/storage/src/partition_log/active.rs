@@ -99,6 +99,7 @@ impl<F: File> Active<F> {
     }
 
     /// Notes a batch that stands at `position`.
+    #[inline]
     pub(crate) fn note(&mut self, header: &BatchHeader, position: u64, options: &LogOptions) {
         self.set_first_timestamp(header.max_timestamp);
         if header.max_timestamp > self.largest_timestamp {
@@ -106,23 +107,27 @@ impl<F: File> Active<F> {
             self.largest_timestamp_offset = header.last_offset();
         }
         if self.bytes_since_entry > u64::from(options.index_interval_bytes) {
-            let relative_offset = self.segment.relative(header.last_offset());
-            let position = u32::try_from(position).ok();
-            if let Some((relative_offset, position)) = relative_offset.zip(position) {
-                self.segment.with_indexes(|indexes| {
-                    if let Indexes::Memory { offsets, .. } = indexes {
-                        offsets.push(offset_index::Entry {
-                            relative_offset,
-                            position,
-                        });
-                    }
-                });
-            }
-            self.note_largest_timestamp();
-            self.bytes_since_entry = 0;
+            self.note_entry(header, position);
         }
         self.bytes_since_entry += header.size_bytes() as u64;
         self.segment.set_largest_timestamp(self.largest_timestamp);
+    }
+
+    fn note_entry(&mut self, header: &BatchHeader, position: u64) {
+        let relative_offset = self.segment.relative(header.last_offset());
+        let position = u32::try_from(position).ok();
+        if let Some((relative_offset, position)) = relative_offset.zip(position) {
+            self.segment.with_indexes(|indexes| {
+                if let Indexes::Memory { offsets, .. } = indexes {
+                    offsets.push(offset_index::Entry {
+                        relative_offset,
+                        position,
+                    });
+                }
+            });
+        }
+        self.note_largest_timestamp();
+        self.bytes_since_entry = 0;
     }
 
     fn note_largest_timestamp(&self) {

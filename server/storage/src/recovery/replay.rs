@@ -39,12 +39,14 @@ struct Run {
 
 impl Replay {
     /// Takes the batch at `position` of `file` in.
+    #[inline]
     pub(super) fn note<F: File>(&mut self, file: &F, header: &BatchHeader, position: u64) -> io::Result<()> {
         self.producers.note(header, read_marker(file, header, position)?);
         self.note_epoch(header);
         Ok(())
     }
 
+    #[inline]
     pub(super) fn note_epoch(&mut self, header: &BatchHeader) {
         let Some(epoch) = header.leader_epoch() else { return };
         let (start, end) = (header.first_offset(), header.next_offset());
@@ -172,6 +174,7 @@ pub(crate) fn visit_headers<F: File>(
 }
 
 /// What the control batch at `position` of `file` says about its producer's transaction.
+#[inline]
 pub(crate) fn read_marker<F: File>(
     file: &F,
     header: &BatchHeader,
