@@ -3,18 +3,23 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use metadata::config_keys::BrokerSettings;
 use metadata::image::{ConfigResource, ConfigResourceType, Image, LeaderRecoveryState, PartitionImage, TopicImage};
 use metadata::{Delta, TopicDelta};
 use model::{DirectoryId, LeaderEpoch, PartitionIndex, TopicId, TopicPartition};
+use replication::Replica;
 use tracing::{debug, error, info, warn};
 
 use crate::coordinators::OFFSETS_TOPIC;
 use crate::errors::describe;
 use crate::node::{Broker, View, texts};
-use crate::partitions::{LogDirectoriesError, Partition, PartitionParts, Placement};
+use crate::partitions::{LogDirectoriesError, LogDisk, Partition, PartitionParts, Placement};
 use crate::settings::log_options;
+
+/// Whatever is configured.
+const RECOVERY_THREADS_MAX: usize = 256;
 
 /// Takes in one step of the metadata log. Opens logs, so it may wait for the disk.
 pub(crate) fn apply(broker: &Arc<Broker>, delta: &Delta, image: Arc<Image>) {
@@ -31,12 +36,13 @@ pub(crate) fn apply(broker: &Arc<Broker>, delta: &Delta, image: Arc<Image>) {
     for (id, topic) in delta.topics.iter().filter(|(_, topic)| topic.removed) {
         remove_topic(broker, *id, topic, &mut gone);
     }
-    let mut recovered = Vec::new();
+    let mut led = Led::default();
     for (id, topic) in delta.topics.iter().filter(|(_, topic)| !topic.removed) {
         if let Some(known) = image.topics.by_id(*id) {
-            recovered.extend(lead_partitions(broker, &image, known, &topic.partitions));
+            lead_partitions(broker, known, &topic.partitions, &mut led);
         }
     }
+    let recovered = led.open(broker, &image);
     refresh_topics(broker, &image, &delta.configs, broker_changed);
     broker.set_view(view);
     broker.recovered().add(recovered);
@@ -83,14 +89,91 @@ fn remove_topic(broker: &Arc<Broker>, id: TopicId, topic: &TopicDelta, gone: &mu
     gone.push(topic.name.as_str().to_owned());
 }
 
-/// Gives those that this node leads now after an unclean election.
-fn lead_partitions(
+/// What a step of the metadata log gives this node to lead.
+#[derive(Default)]
+struct Led<'i> {
+    /// Those whose logs are not open.
+    unopened: Vec<(&'i Arc<TopicImage>, PartitionIndex, &'i PartitionImage)>,
+    /// Those that are led after an unclean election.
+    recovered: Vec<(TopicId, PartitionIndex)>,
+}
+
+impl Led<'_> {
+    /// Opens the logs, several at a time: after a crash each may have gigabytes to read again. Gives those that are led after
+    /// an unclean election.
+    fn open(self, broker: &Arc<Broker>, image: &Image) -> Vec<(TopicId, PartitionIndex)> {
+        let Led {
+            unopened,
+            mut recovered,
+        } = self;
+        let threads = broker
+            .settings()
+            .log
+            .recovery_threads
+            .saturating_mul(broker.directories().count());
+        let replicas = in_parallel(&unopened, threads, |(topic, index, partition)| {
+            open_log(broker, image, topic, *index, partition)
+        });
+        for ((topic, index, partition), replica) in unopened.iter().zip(replicas) {
+            match replica.and_then(|replica| run(broker, image, topic, *index, partition, replica)) {
+                Ok(()) if partition.leader_recovery_state == LeaderRecoveryState::Recovering => {
+                    recovered.push((topic.id, *index));
+                }
+                Ok(()) => {}
+                Err(error) => {
+                    error!(topic = %topic.name, partition = %index, error = describe(&error), "log not opened");
+                    broker.partitions().note_unopened(&topic.name, topic.id, *index);
+                }
+            }
+        }
+        recovered
+    }
+}
+
+/// What `act` makes of each item, in their order, on so many threads.
+fn in_parallel<T: Sync, R: Send>(items: &[T], threads: usize, act: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let threads = threads.min(items.len()).min(RECOVERY_THREADS_MAX);
+    if threads <= 1 {
+        return items.iter().map(act).collect();
+    }
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut done = Vec::new();
+        while let at = next.fetch_add(1, Ordering::Relaxed)
+            && let Some(item) = items.get(at)
+        {
+            done.push((at, act(item)));
+        }
+        done
+    };
+    let mut done: Vec<(usize, R)> = std::thread::scope(|scope| {
+        // With fewer of them where the system gives no more.
+        let worker = || {
+            std::thread::Builder::new()
+                .name("recovery".to_owned())
+                .spawn_scoped(scope, &work)
+                .ok()
+        };
+        let workers: Vec<_> = (1..threads).map_while(|_| worker()).collect();
+        let mut done = work();
+        for worker in workers {
+            match worker.join() {
+                Ok(part) => done.extend(part),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        done
+    });
+    done.sort_unstable_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
+fn lead_partitions<'i>(
     broker: &Arc<Broker>,
-    image: &Image,
-    topic: &Arc<TopicImage>,
+    topic: &'i Arc<TopicImage>,
     changed: &BTreeSet<PartitionIndex>,
-) -> Vec<(TopicId, PartitionIndex)> {
-    let mut recovered = Vec::new();
+    led: &mut Led<'i>,
+) {
     for index in changed {
         let Some(partition) = topic.partitions.get(index) else {
             continue;
@@ -113,16 +196,14 @@ fn lead_partitions(
                 // Nobody may have led it in between, and the groups were given up.
                 broker.groups().start(running);
             }
-        } else if let Err(error) = open(broker, image, topic, *index, partition) {
-            error!(topic = %topic.name, partition = %index, error = describe(&error), "log not opened");
-            broker.partitions().note_unopened(&topic.name, topic.id, *index);
+        } else {
+            led.unopened.push((topic, *index, partition));
             continue;
         }
         if partition.leader_recovery_state == LeaderRecoveryState::Recovering {
-            recovered.push((topic.id, *index));
+            led.recovered.push((topic.id, *index));
         }
     }
-    recovered
 }
 
 /// A partition of this node that nobody leads: its directory may be offline, or its log have come to lie in another one.
@@ -158,7 +239,8 @@ pub(crate) fn open_unopened(broker: &Arc<Broker>) {
             broker.partitions().forget_unopened(id, index);
             continue;
         };
-        match open(broker, &image, topic, index, partition) {
+        let opened = open_log(broker, &image, topic, index, partition);
+        match opened.and_then(|replica| run(broker, &image, topic, index, partition, replica)) {
             Ok(()) => {
                 info!(topic = %topic.name, partition = %index, "log opened after all");
                 broker.recovered().add([(id, index)]);
@@ -177,23 +259,36 @@ pub(crate) fn open_unopened(broker: &Arc<Broker>) {
     }
 }
 
-fn open(
-    broker: &Arc<Broker>,
+/// Opens a log to lead with it. Waits for the disk.
+fn open_log(
+    broker: &Broker,
     image: &Image,
-    topic: &Arc<TopicImage>,
+    topic: &TopicImage,
     index: PartitionIndex,
     partition: &PartitionImage,
-) -> Result<(), LogDirectoriesError> {
+) -> Result<Replica<LogDisk>, LogDirectoriesError> {
     let settings = broker.topic_settings(image.configs.of(&ConfigResource::topic(topic.name.as_str())));
     let options = log_options(&settings, &broker.settings(), jitter(topic.id, index));
-    let least = settings.min_insync_replicas as usize;
+    let placement = placement(partition.directory_of(broker.id()), partition);
     let now = broker.clock().now();
-    let assigned = partition.directory_of(broker.id());
-    let placement = placement(assigned, partition);
     let log = broker
         .directories()
         .open(&topic.name, topic.id, index, placement, options, now)?;
-    let replica = replication::Replica::lead(log, partition.leader_epoch)?;
+    Ok(Replica::lead(log, partition.leader_epoch)?)
+}
+
+/// Lets clients at a partition whose log is open.
+fn run(
+    broker: &Arc<Broker>,
+    image: &Image,
+    topic: &TopicImage,
+    index: PartitionIndex,
+    partition: &PartitionImage,
+    replica: Replica<LogDisk>,
+) -> Result<(), LogDirectoriesError> {
+    let settings = broker.topic_settings(image.configs.of(&ConfigResource::topic(topic.name.as_str())));
+    let least = settings.min_insync_replicas as usize;
+    let assigned = partition.directory_of(broker.id());
     let running = Partition::new(PartitionParts {
         topic: topic.name.clone(),
         topic_id: topic.id,

@@ -189,12 +189,14 @@ pub(crate) fn read_marker<F: File>(
     Ok(marker(header, &payload))
 }
 
-/// Removes the snapshots of offsets above `offset`.
-pub(super) fn remove_snapshots_above<D: Disk>(disk: &D, directory: &Path, offset: Offset) -> io::Result<()> {
+/// Removes the snapshots of offsets above `offset`; whether there were any.
+pub(super) fn remove_snapshots_above<D: Disk>(disk: &D, directory: &Path, offset: Offset) -> io::Result<bool> {
+    let mut removed = false;
     for entry in disk.list(directory)? {
         if matches!(Kind::parse(&entry.name), Some((Kind::ProducerSnapshot, of)) if of > offset) {
             disk.remove_file(&directory.join(&entry.name))?;
+            removed = true;
         }
     }
-    Ok(())
+    Ok(removed)
 }
