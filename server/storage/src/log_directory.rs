@@ -83,6 +83,15 @@ pub fn format<D: Disk>(disk: &D, path: &Path, properties: &MetaProperties) -> Re
         Err(error) => return Err(error.into()),
     }
     properties.write(disk, path)?;
+    for above in path.ancestors().skip(1) {
+        let is_here = above.as_os_str().is_empty();
+        match disk.sync_directory(if is_here { Path::new(".") } else { above }) {
+            Ok(()) => {}
+            // It is another's, so was there before.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => break,
+            Err(error) => return Err(error.into()),
+        }
+    }
     Ok(())
 }
 
