@@ -146,12 +146,6 @@ const STAGES: &[Stage] = &[
         environment: &[],
     },
     Stage {
-        name: "file-io",
-        limit_seconds: 120,
-        command: &["tests/acceptance/file-io.py"],
-        environment: &[],
-    },
-    Stage {
         name: "hostile-fields",
         limit_seconds: 300,
         command: &["tests/acceptance/hostile-fields.py"],
