@@ -3,12 +3,14 @@
 //! The record at offset n has the time [`EPOCH_MS`] + n, so that what a look-up by time has to find is known.
 
 use std::error::Error;
+use std::io::IoSlice;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use model::record_batch::{BatchBuilder, BatchOptions};
 use model::{LeaderEpoch, Offset, Timestamp};
-use storage::{AppendAs, Disk, GuardedDisk, LogOptions, Origin, PartitionLog, RealDisk, Start};
+use storage::disk::OpenMode;
+use storage::{AppendAs, Disk, File, GuardedDisk, LogOptions, Origin, PartitionLog, RealDisk, Start};
 
 /// As the broker uses it.
 pub(crate) type Log = PartitionLog<GuardedDisk<RealDisk>>;
@@ -86,15 +88,18 @@ impl Numbers {
 pub(crate) struct Place {
     directory: PathBuf,
     pub(crate) log_bytes: u64,
+    /// Whether page cache is provided for what is to be written. Not where the program is looked at by a profiler.
+    provides: bool,
     disk: GuardedDisk<RealDisk>,
 }
 
 impl Place {
-    pub(crate) fn new(directory: PathBuf, log_bytes: u64) -> Self {
+    pub(crate) fn new(directory: PathBuf, log_bytes: u64, provides: bool) -> Self {
         let disk = GuardedDisk::new(RealDisk, &directory);
         Place {
             directory,
             log_bytes,
+            provides,
             disk,
         }
     }
@@ -103,20 +108,25 @@ impl Place {
         Timestamp::from_millis(EPOCH_MS)
     }
 
-    /// An empty log in a directory of its own, and as much page cache as it will fill: given back by the machine's host
-    /// and faulted in anew, it would be the costliest part of a write.
+    /// An empty log in a directory of its own.
     pub(crate) fn empty(&self, bytes: u64) -> Outcome<Log> {
-        let path = self.work();
-        remove(&path)?;
-        let ballast = self
-            .disk
-            .open(&self.directory.join("ballast"), storage::disk::OpenMode::Replace)?;
+        remove(&self.work())?;
+        if self.provides {
+            self.provide(bytes)?;
+        }
+        self.open(&self.work(), LogOptions::default(), Start::default())
+    }
+
+    /// Sees to it that there are so many bytes of page cache: pages that were given back to the machine's host and are
+    /// faulted in anew would be the costliest part of a write.
+    fn provide(&self, bytes: u64) -> Outcome<()> {
+        let path = self.directory.join("ballast");
+        let file = self.disk.open(&path, OpenMode::Replace)?;
         let block = vec![1; 1 << 20];
         for position in (0..bytes).step_by(block.len()) {
-            storage::File::write_all_at(&ballast, &[std::io::IoSlice::new(&block)], position)?;
+            file.write_all_at(&[IoSlice::new(&block)], position)?;
         }
-        self.disk.remove_file(&self.directory.join("ballast"))?;
-        self.open(&path, LogOptions::default(), Start::default())
+        Ok(self.disk.remove_file(&path)?)
     }
 
     pub(crate) fn remove_work(&self) -> Outcome<()> {
