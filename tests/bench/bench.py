@@ -42,8 +42,6 @@ TOPIC_SECONDS_MAX = 60
 PAYLOADS_PER_FILE = 1000
 LOG_BYTES_PER_VALUE_BYTE = 1.2
 LOOK_AGAIN_SECONDS = 0.005
-# Requests after which Kafka's CPU time for one hardly falls any more: its compiler is through with the hot paths.
-WARM_UP_REQUESTS = 60_000
 WARM_UP_RECORDS_PER_REQUEST = 10
 
 
@@ -114,7 +112,7 @@ class Bench:
         topic = "warm-up"
         self.create_topic(topic)
         record_bytes = cells.RECORD_BYTES[0]
-        records = WARM_UP_REQUESTS * WARM_UP_RECORDS_PER_REQUEST // 2
+        records = self.scale.warm_up_requests * WARM_UP_RECORDS_PER_REQUEST // 2
         for acks in ("1", "all"):
             command = clients.librdkafka_produce(
                 self.bootstrap, topic, record_bytes, records, acks, record_bytes * WARM_UP_RECORDS_PER_REQUEST
@@ -296,7 +294,7 @@ def arguments():
     options.only = options.only.split(",")
     options.rounds = options.rounds or (1 if options.quick else 3)
     options.directory = options.directory or tempfile.gettempdir()
-    options.scale = cells.Scale(options.quick)
+    options.scale = cells.Scale(options.quick, options.slow_sync > 0)
     unknown = [section for section in options.only if section not in cells.SECTIONS]
     if unknown or options.rounds < 1:
         parser.error(f"sections are {', '.join(cells.SECTIONS)}; rounds are at least 1")

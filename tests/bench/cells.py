@@ -23,6 +23,8 @@ PRODUCE_RECORDS = {
     (JAVA, KIB, 16): 60_000,
 }
 CONSUME_RECORDS = {100: 3_000_000, KIB: 500_000}
+# Requests after which Kafka's CPU time for one hardly falls any more: its compiler is through with the hot paths.
+WARM_UP_REQUESTS = 60_000
 LATENCY_RATES = (1_000, 10_000)
 LATENCY_LINGERS_MS = (0, 5)
 LATENCY_SECONDS = 3
@@ -33,15 +35,22 @@ SLOW_SYNC_SECONDS = 20
 
 @dataclasses.dataclass(frozen=True)
 class Scale:
-    """`quick` is for trying the program: its figures say little."""
+    """`quick` is for trying the program: its figures say little. Where syncs are slow, a warm-up takes as long as its
+    requests' syncs do, and is cut short.
+    """
 
     quick: bool = False
+    slow_sync: bool = False
 
     def records(self, records):
         return records // 10 if self.quick else records
 
     def seconds(self, seconds):
         return 1 if self.quick else seconds
+
+    @property
+    def warm_up_requests(self):
+        return WARM_UP_REQUESTS // 10 if self.quick or self.slow_sync else WARM_UP_REQUESTS
 
     @property
     def slow_sync_seconds(self):

@@ -145,6 +145,7 @@ impl Place {
         Ok(log)
     }
 
+    /// Opens a log that was closed in good order; who does is to close it again, so that the next one finds it so.
     pub(crate) fn open_clean(&self, path: &Path) -> Outcome<Log> {
         self.open(path, LogOptions::default(), clean())
     }
