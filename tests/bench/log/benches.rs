@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use model::record_batch::DecompressionLimit;
 use model::{Offset, Timestamp};
 use storage::compaction::CleaningLimits;
-use storage::{LogOptions, ReadRequest, Start, Wait};
+use storage::{ReadRequest, Wait};
 
 use crate::Clock;
 use crate::logs::{EPOCH_MS, KIB_16, Log, MIB_1, Numbers, ONE, OPENED_LOGS, Outcome, Place, ROLE, Shape};
@@ -106,7 +106,7 @@ fn append_all(log: &mut Log, batch: &[u8], batches: u64, sync_every: Option<u64>
 
 /// From the log's start to its end, as a consumer that catches up.
 fn read(place: &Place, clock: &mut Clock, shape: Shape, fetch_bytes: usize) -> Outcome<Work> {
-    let mut log = place.open_clean(&place.filled(shape)?)?;
+    let log = place.open_clean(&place.filled(shape)?)?;
     let reader = log.reader();
     let mut work = Work { bytes: 0, calls: 0 };
     clock.measure(|| {
@@ -122,7 +122,6 @@ fn read(place: &Place, clock: &mut Clock, shape: Shape, fetch_bytes: usize) -> O
     if work.bytes != reader.size_bytes() {
         return Err("not all of the log was read".into());
     }
-    log.close()?;
     Ok(work)
 }
 
@@ -138,7 +137,7 @@ fn request(from: Offset, max_bytes: usize) -> ReadRequest {
 
 /// Each finds the batch that holds an offset anywhere in the log, and reads that alone.
 fn look_up_offsets(place: &Place, clock: &mut Clock, shape: Shape, count: u64) -> Outcome<Work> {
-    let mut log = place.open_clean(&place.filled(shape)?)?;
+    let log = place.open_clean(&place.filled(shape)?)?;
     let (reader, end) = (log.reader(), log.log_end_offset().get() as u64);
     let mut numbers = Numbers::new();
     clock.measure(|| {
@@ -151,13 +150,12 @@ fn look_up_offsets(place: &Place, clock: &mut Clock, shape: Shape, count: u64) -
         }
         Outcome::Ok(())
     })?;
-    log.close()?;
     Ok(Work { bytes: 0, calls: count })
 }
 
 /// Each finds the first record that is not older than a time, as ListOffsets does.
 fn look_up_times(place: &Place, clock: &mut Clock, shape: Shape, count: u64) -> Outcome<Work> {
-    let mut log = place.open_clean(&place.filled(shape)?)?;
+    let log = place.open_clean(&place.filled(shape)?)?;
     let (reader, end) = (log.reader(), log.log_end_offset().get() as u64);
     let mut numbers = Numbers::new();
     clock.measure(|| {
@@ -171,14 +169,13 @@ fn look_up_times(place: &Place, clock: &mut Clock, shape: Shape, count: u64) -> 
         }
         Outcome::Ok(())
     })?;
-    log.close()?;
     Ok(Work { bytes: 0, calls: count })
 }
 
 /// Opens a log of which nothing is known to be durable.
 fn recover(place: &Place, clock: &mut Clock, shape: Shape) -> Outcome<Work> {
-    let path = place.filled(shape)?;
-    let mut log = clock.measure(|| place.open(&path, LogOptions::default(), Start::default()))?;
+    let made = place.filled(shape)?;
+    let mut log = clock.measure(|| place.recover(&made))?;
     let records_a_batch = log.reader().read(request(Offset::ZERO, 1))?.next_offset;
     let calls = log.log_end_offset().get() / records_a_batch.get();
     let work = Work {
@@ -217,18 +214,14 @@ fn compact(place: &Place, clock: &mut Clock) -> Outcome<Work> {
 
 /// Opens logs that were closed in good order, one after the other.
 fn open(place: &Place, clock: &mut Clock) -> Outcome<Work> {
-    let paths = place.many()?;
-    let mut logs = clock.measure(|| {
-        paths
-            .iter()
-            .map(|path| place.open_clean(path))
+    let all = place.many()?;
+    let logs = clock.measure(|| {
+        all.iter()
+            .map(|made| place.open_clean(made))
             .collect::<Outcome<Vec<Log>>>()
     })?;
     if logs.iter().any(|log| log.log_end_offset() == Offset::ZERO) {
         return Err("a log was opened as an empty one".into());
-    }
-    for log in &mut logs {
-        log.close()?;
     }
     Ok(Work {
         bytes: 0,

@@ -27,7 +27,7 @@ pub(crate) const OPENED_LOGS: u64 = 1000;
 const KEYS: u64 = 100_000;
 /// Into so many segments a log is cut that is to be compacted.
 const COMPACTED_SEGMENTS: u64 = 4;
-/// A log that was made whole has a file of this name.
+/// A log that was made whole has a file beside it that ends so and says how large it was to be and where it ends.
 const MADE: &str = "made";
 
 /// What a batch is made of: records of 100 bytes, up to so many bytes together, or one alone.
@@ -63,6 +63,22 @@ impl Shape {
             if builder.uncompressed_bytes() + VALUE.len() + RECORD_OVERHEAD_BYTES > self.batch_bytes {
                 return Ok(builder.build()?);
             }
+        }
+    }
+}
+
+/// A log that was closed in good order.
+pub(crate) struct Made {
+    path: PathBuf,
+    end: Offset,
+}
+
+impl Made {
+    fn clean(&self) -> Start {
+        Start {
+            clean: true,
+            recovery_point: self.end,
+            ..Start::default()
         }
     }
 }
@@ -137,21 +153,27 @@ impl Place {
         self.directory.join("work-0")
     }
 
-    pub(crate) fn open(&self, path: &Path, options: LogOptions, start: Start) -> Outcome<Log> {
+    fn open(&self, path: &Path, options: LogOptions, start: Start) -> Outcome<Log> {
         let (log, recovery) = PartitionLog::open(self.disk.clone(), path, options, start, Self::now())?;
-        if recovery.bytes_cut > 0 || !recovery.damage.is_empty() {
-            return Err(format!("{} is damaged: {recovery:?}", path.display()).into());
+        if recovery.bytes_cut > 0 || !recovery.damage.is_empty() || start.clean && recovery.bytes_read > 0 {
+            return Err(format!("{} is not as it was left: {recovery:?}", path.display()).into());
         }
         Ok(log)
     }
 
-    /// Opens a log that was closed in good order; who does is to close it again, so that the next one finds it so.
-    pub(crate) fn open_clean(&self, path: &Path) -> Outcome<Log> {
-        self.open(path, LogOptions::default(), clean())
+    /// Opens a log that was closed in good order.
+    pub(crate) fn open_clean(&self, made: &Made) -> Outcome<Log> {
+        self.open(&made.path, LogOptions::default(), made.clean())
+    }
+
+    /// Opens it as after a crash before anything was known to be durable; who does is to close it, so that it is in good
+    /// order again.
+    pub(crate) fn recover(&self, made: &Made) -> Outcome<Log> {
+        self.open(&made.path, LogOptions::default(), Start::default())
     }
 
     /// A log of `log_bytes` in such batches.
-    pub(crate) fn filled(&self, shape: Shape) -> Outcome<PathBuf> {
+    pub(crate) fn filled(&self, shape: Shape) -> Outcome<Made> {
         self.made(&format!("{}-0", shape.name), |path| {
             let mut log = self.open(path, LogOptions::default(), Start::default())?;
             fill(&mut log, shape, self.log_bytes, || None)?;
@@ -160,7 +182,7 @@ impl Place {
     }
 
     /// A log of `log_bytes` that has most of its keys many times, all of it in segments that may be compacted.
-    fn keyed(&self) -> Outcome<PathBuf> {
+    fn keyed(&self) -> Outcome<Made> {
         self.made("keyed-0", |path| {
             let mut log = self.open(path, self.compacted(), Start::default())?;
             let mut numbers = Numbers::new();
@@ -177,7 +199,7 @@ impl Place {
         let (from, to) = (self.keyed()?, self.work());
         remove(&to)?;
         std::fs::create_dir(&to)?;
-        for entry in std::fs::read_dir(from)? {
+        for entry in std::fs::read_dir(&from.path)? {
             let entry = entry?;
             let target = to.join(entry.file_name());
             if entry.path().extension().is_some_and(|extension| extension == "log") && entry.metadata()?.len() > 0 {
@@ -186,7 +208,7 @@ impl Place {
                 std::fs::copy(entry.path(), target)?;
             }
         }
-        self.open(&to, self.compacted(), clean())
+        self.open(&to, self.compacted(), from.clean())
     }
 
     fn compacted(&self) -> LogOptions {
@@ -198,32 +220,40 @@ impl Place {
         }
     }
 
-    /// Logs of a batch each, closed in good order.
-    pub(crate) fn many(&self) -> Outcome<Vec<PathBuf>> {
+    /// Logs of a batch each.
+    pub(crate) fn many(&self) -> Outcome<Vec<Made>> {
         let paths: Vec<PathBuf> = (0..OPENED_LOGS)
             .map(|number| self.directory.join(format!("many-{number}")))
             .collect();
-        self.made("many", |_| {
+        let made = self.made("many", |_| {
+            let mut end = Offset::ZERO;
             for path in &paths {
                 let mut log = self.open(path, LogOptions::default(), Start::default())?;
                 fill(&mut log, KIB_16, 1, || None)?;
-                log.close()?;
+                end = log.close()?;
             }
-            Ok(Offset::ZERO)
+            Ok(end)
         })?;
-        Ok(paths)
+        Ok(paths.into_iter().map(|path| Made { path, end: made.end }).collect())
     }
 
-    fn made(&self, name: &str, make: impl FnOnce(&Path) -> Outcome<Offset>) -> Outcome<PathBuf> {
+    /// Makes a log, unless that was done before; `make` tells where it ends.
+    fn made(&self, name: &str, make: impl FnOnce(&Path) -> Outcome<Offset>) -> Outcome<Made> {
         let path = self.directory.join(name);
         let sign = self.directory.join(format!("{name}.{MADE}"));
-        if std::fs::read_to_string(&sign).is_ok_and(|bytes| bytes == self.log_bytes.to_string()) {
-            return Ok(path);
+        if let Some(end) = std::fs::read_to_string(&sign).ok().and_then(|text| self.end_in(&text)) {
+            return Ok(Made { path, end });
         }
         remove(&path)?;
-        make(&path)?;
-        std::fs::write(sign, self.log_bytes.to_string())?;
-        Ok(path)
+        let end = make(&path)?;
+        std::fs::write(sign, format!("{} {end}", self.log_bytes))?;
+        Ok(Made { path, end })
+    }
+
+    /// What the sign of a log of this size says; `None` for one of another size.
+    fn end_in(&self, sign: &str) -> Option<Offset> {
+        let (bytes, end) = sign.split_once(' ')?;
+        (bytes == self.log_bytes.to_string()).then_some(Offset::new(end.parse().ok()?))
     }
 }
 
@@ -236,14 +266,6 @@ fn fill(log: &mut Log, shape: Shape, bytes: u64, mut key: impl FnMut() -> Option
         written += log.append(&batch, ROLE, now)?.size_bytes as u64;
     }
     Ok(())
-}
-
-/// What is known of a log that was closed in good order.
-fn clean() -> Start {
-    Start {
-        clean: true,
-        ..Start::default()
-    }
 }
 
 fn remove(path: &Path) -> Outcome<()> {
