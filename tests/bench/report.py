@@ -227,7 +227,8 @@ def tables(results, sections):
         lines += ["", "Start on an empty directory"]
         lines += start_table(results)
     if "slow-sync" in sections:
-        lines += ["", f"acks=all, ms, where each sync takes {cells.SLOW_SYNC_MS} ms more; a record under way a partition"]
+        more = f"where each sync takes {cells.SLOW_SYNC_MS} ms more"
+        lines += ["", f"acks=all, ms, {more}; a record under way for each partition"]
         lines += slow_sync_table(results)
     if "log" in sections:
         lines += ["", "The log alone: no broker, one thread; a call is a batch, a fetch, a look-up, a record, an open"]

@@ -1,4 +1,4 @@
-"""Lets each fdatasync and fsync of a server take longer: as on a slower disk. Built by cc, of slow_sync.c beside this file.
+"""Lets each fdatasync and fsync of a server take longer, as on a slower disk: by slow_sync.c beside this file.
 
 By hand, to see it: slow_sync.py MILLISECONDS COMMAND [ARGS...]
 """
