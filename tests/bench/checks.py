@@ -67,6 +67,13 @@ class Readers(unittest.TestCase):
             clients.latencies(LATENCY, 10, 3)
 
 
+    def test_only_librdkafkas_producer_may_miscount_what_it_sent(self):
+        produce = clients.librdkafka_produce("host:1", "t", 100, 1000, "all", None)
+        consume = clients.librdkafka_consume("host:1", "t", 1000)
+        codes = [clients.accepted_codes([str(word) for word in command]) for command in (produce, consume)]
+        self.assertEqual([(0, 1), (0,)], codes)
+
+
 class Figures(unittest.TestCase):
     def test_cpu_is_told_per_million_records_and_per_gibibyte_of_values(self):
         sample = cells.throughput(clients.Load("", 3.0, 0.0, 1.0, 0.0), 2048, 2**20, 512)
