@@ -2,14 +2,14 @@
 //! new image when all of that is done.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use metadata::config_keys::BrokerSettings;
 use metadata::image::{ConfigResource, ConfigResourceType, Image, LeaderRecoveryState, PartitionImage, TopicImage};
 use metadata::{Delta, TopicDelta};
 use model::{DirectoryId, LeaderEpoch, PartitionIndex, TopicId, TopicPartition};
 use replication::Replica;
+use storage::PartitionLog;
 use tracing::{debug, error, info, warn};
 
 use crate::coordinators::OFFSETS_TOPIC;
@@ -18,8 +18,10 @@ use crate::node::{Broker, View, texts};
 use crate::partitions::{LogDirectoriesError, LogDisk, Partition, PartitionParts, Placement};
 use crate::settings::log_options;
 
-/// Whatever is configured.
-const RECOVERY_THREADS_MAX: usize = 256;
+/// For each directory, whatever is configured.
+const RECOVERY_THREADS_MAX: usize = 64;
+/// How many logs are synced at a time that a crash has left unsynced.
+const SYNC_THREADS_MAX: usize = 64;
 
 /// Takes in one step of the metadata log. Opens logs, so it may wait for the disk.
 pub(crate) fn apply(broker: &Arc<Broker>, delta: &Delta, image: Arc<Image>) {
@@ -106,14 +108,15 @@ impl Led<'_> {
             unopened,
             mut recovered,
         } = self;
-        let threads = broker
-            .settings()
-            .log
-            .recovery_threads
-            .saturating_mul(broker.directories().count());
-        let replicas = in_parallel(&unopened, threads, |(topic, index, partition)| {
-            open_log(broker, image, topic, *index, partition)
-        });
+        let per_directory = broker.settings().log.recovery_threads.min(RECOVERY_THREADS_MAX);
+        let logs = in_parallel(
+            unopened.clone(),
+            per_directory * broker.directories().count(),
+            |(topic, index, partition)| open_log(broker, image, topic, index, partition),
+        );
+        // Reading takes a processor, but a sync only the disk, which does many of them at a time.
+        let opened: Vec<_> = unopened.iter().map(|(_, _, partition)| *partition).zip(logs).collect();
+        let replicas = in_parallel(opened, SYNC_THREADS_MAX, |(partition, log)| lead(log?, partition));
         for ((topic, index, partition), replica) in unopened.iter().zip(replicas) {
             match replica.and_then(|replica| run(broker, image, topic, *index, partition, replica)) {
                 Ok(()) if partition.leader_recovery_state == LeaderRecoveryState::Recovering => {
@@ -131,17 +134,16 @@ impl Led<'_> {
 }
 
 /// What `act` makes of each item, in their order, on so many threads.
-fn in_parallel<T: Sync, R: Send>(items: &[T], threads: usize, act: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let threads = threads.min(items.len()).min(RECOVERY_THREADS_MAX);
+fn in_parallel<T: Send, R: Send>(items: Vec<T>, threads: usize, act: impl Fn(T) -> R + Sync) -> Vec<R> {
+    let threads = threads.min(items.len());
     if threads <= 1 {
-        return items.iter().map(act).collect();
+        return items.into_iter().map(act).collect();
     }
-    let next = AtomicUsize::new(0);
+    let left = Mutex::new(items.into_iter().enumerate());
+    let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
     let work = || {
         let mut done = Vec::new();
-        while let at = next.fetch_add(1, Ordering::Relaxed)
-            && let Some(item) = items.get(at)
-        {
+        while let Some((at, item)) = next() {
             done.push((at, act(item)));
         }
         done
@@ -240,7 +242,8 @@ pub(crate) fn open_unopened(broker: &Arc<Broker>) {
             continue;
         };
         let opened = open_log(broker, &image, topic, index, partition);
-        match opened.and_then(|replica| run(broker, &image, topic, index, partition, replica)) {
+        let replica = opened.and_then(|log| lead(log, partition));
+        match replica.and_then(|replica| run(broker, &image, topic, index, partition, replica)) {
             Ok(()) => {
                 info!(topic = %topic.name, partition = %index, "log opened after all");
                 broker.recovered().add([(id, index)]);
@@ -259,21 +262,24 @@ pub(crate) fn open_unopened(broker: &Arc<Broker>) {
     }
 }
 
-/// Opens a log to lead with it. Waits for the disk.
+/// Opens the log of a partition that this node is to lead. Waits for the disk.
 fn open_log(
     broker: &Broker,
     image: &Image,
     topic: &TopicImage,
     index: PartitionIndex,
     partition: &PartitionImage,
-) -> Result<Replica<LogDisk>, LogDirectoriesError> {
+) -> Result<PartitionLog<LogDisk>, LogDirectoriesError> {
     let settings = broker.topic_settings(image.configs.of(&ConfigResource::topic(topic.name.as_str())));
     let options = log_options(&settings, &broker.settings(), jitter(topic.id, index));
     let placement = placement(partition.directory_of(broker.id()), partition);
     let now = broker.clock().now();
-    let log = broker
-        .directories()
-        .open(&topic.name, topic.id, index, placement, options, now)?;
+    let directories = broker.directories();
+    directories.open(&topic.name, topic.id, index, placement, options, now)
+}
+
+/// Makes what a log holds durable, and leads with it.
+fn lead(log: PartitionLog<LogDisk>, partition: &PartitionImage) -> Result<Replica<LogDisk>, LogDirectoriesError> {
     Ok(Replica::lead(log, partition.leader_epoch)?)
 }
 

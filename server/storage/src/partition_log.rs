@@ -453,10 +453,7 @@ impl<D: Disk> PartitionLog<D> {
         }
         let index_files = self.active.finish_indexes(&self.disk, &self.directory)?;
         let snapshot = self.write_snapshot(log_end)?;
-        self.sync.note_roll(
-            self.active.segment.log.clone(),
-            [&index_files[..], &[snapshot]].concat(),
-        );
+        self.sync.note_files([&index_files[..], &[snapshot]].concat());
         self.sync_now()?;
         // Of many logs that are closed one after the other all files would be open in the end.
         self.active.release_index_files();

@@ -130,7 +130,12 @@ impl<F> SyncState<F> {
 
     pub(super) fn note_roll(&mut self, log: F, others: Vec<F>) {
         self.files.push(log);
-        self.files.extend(others);
+        self.note_files(others);
+    }
+
+    /// Files beside the active segment's log that are to be synced with it, and were made just now.
+    pub(super) fn note_files(&mut self, files: Vec<F>) {
+        self.files.extend(files);
         self.directory_changed = true;
         self.rolled = true;
     }
