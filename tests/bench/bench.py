@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Millstream beside Apache Kafka 4.4.0 on this machine, in one run: `cargo xtask bench`.
 
-    bench.py [--rounds 3] [--only produce,consume,latency,start] [--quick] [--json FILE] [--check]
+    bench.py [--rounds 3] [--only produce,consume,latency,start,slow-sync,log] [--slow-sync MS] [--quick] [--json FILE]
+             [--check]
 
 In each round the sides run one after the other, never at once, in an order that changes from round to round, each in a
 fresh directory, warmed up, with the same clients and the same data. A figure is the median of the rounds. The exit code
@@ -10,6 +11,7 @@ docs/benchmarks.md says what the figures mean. Measured is $MILLSTREAM, or the r
 """
 
 import argparse
+import contextlib
 import dataclasses
 import json
 import os
@@ -40,8 +42,6 @@ TOPIC_SECONDS_MAX = 60
 PAYLOADS_PER_FILE = 1000
 LOG_BYTES_PER_VALUE_BYTE = 1.2
 LOOK_AGAIN_SECONDS = 0.005
-# Requests after which Kafka's CPU time for one hardly falls any more: its compiler is through with the hot paths.
-WARM_UP_REQUESTS = 60_000
 WARM_UP_RECORDS_PER_REQUEST = 10
 
 
@@ -112,7 +112,7 @@ class Bench:
         topic = "warm-up"
         self.create_topic(topic)
         record_bytes = cells.RECORD_BYTES[0]
-        records = WARM_UP_REQUESTS * WARM_UP_RECORDS_PER_REQUEST // 2
+        records = self.scale.warm_up_requests * WARM_UP_RECORDS_PER_REQUEST // 2
         for acks in ("1", "all"):
             command = clients.librdkafka_produce(
                 self.bootstrap, topic, record_bytes, records, acks, record_bytes * WARM_UP_RECORDS_PER_REQUEST
@@ -136,22 +136,35 @@ class Bench:
 
 def measure_side(side, options, turn, results):
     """One side's part of a round."""
-    directory = tempfile.mkdtemp(prefix=f"millstream-bench-{side.key}-", dir=options.directory)
-    server = None
+    wanted = [cell for cell in cells.of_round(options.only, turn, options.rounds) if side in cell.measured_on]
+    starts = "start" in options.only and side not in sides.FLOORS
+    slow = cells.SlowSync()
     try:
-        server = sides.start(side, pathlib.Path(directory) / "node")
-        if "start" in options.only and side not in sides.FLOORS:
-            results.add(cells.Start(), side, started(server))
-        wanted = [cell for cell in cells.of_round(options.only, turn, options.rounds) if side in cell.measured_on]
-        if wanted:
-            bench = Bench(side, server, options.scale, directory)
-            bench.warm_up()
-            for cell in wanted:
-                measure_cell(cell, side, bench, results)
-        server.stop()
+        if starts or wanted:
+            with running(side, options, options.slow_sync) as bench:
+                if starts:
+                    results.add(cells.Start(), side, started(bench.server))
+                if wanted:
+                    bench.warm_up()
+                for cell in wanted:
+                    measure_cell(cell, side, bench, results)
+                bench.server.stop()
+        if slow.section in options.only and side in slow.measured_on:
+            with running(side, options, cells.SLOW_SYNC_MS) as bench:
+                measure_cell(slow, side, bench, results)
     except (clients.ClientError, harness.ServerError, KafkaException, OSError, subprocess.CalledProcessError) as error:
         note(f"FAILED {side.title}: {error}")
         results.fail(cells.Start(), side, str(error))
+
+
+@contextlib.contextmanager
+def running(side, options, slow_sync_ms):
+    """A side in a directory of its own, of which nothing stays."""
+    directory = tempfile.mkdtemp(prefix=f"millstream-bench-{side.key}-", dir=options.directory)
+    server = None
+    try:
+        server = sides.start(side, pathlib.Path(directory) / "node", slow_sync_ms)
+        yield Bench(side, server, options.scale, directory)
     finally:
         if server is not None:
             server.kill()
@@ -163,7 +176,7 @@ def measure_side(side, options, turn, results):
 def measure_cell(cell, side, bench, results):
     try:
         results.add(cell, side, cell.measure(bench))
-    except (clients.ClientError, KafkaException) as error:
+    except (clients.ClientError, harness.ServerError, KafkaException) as error:
         note(f"FAILED {side.title}, {', '.join(cell.labels())}: {error}")
         results.fail(cell, side, str(error))
 
@@ -177,11 +190,32 @@ def started(server):
     }
 
 
+def measure_log(options, results):
+    """The log without a broker."""
+    with tempfile.TemporaryDirectory(prefix="millstream-bench-log-", dir=options.directory) as directory:
+        command = [log_program(), "--json", "--directory", directory, *(["--quick"] if options.quick else [])]
+        ended = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for line in ended.stdout.splitlines():
+            measured = json.loads(line)
+            results.add(cells.Log(measured["name"]), sides.LOG, cells.of_log(measured))
+        if ended.returncode != 0:
+            note(f"FAILED {sides.LOG.title}: {ended.stderr}")
+            results.fail(cells.Log("all"), sides.LOG, ended.stderr)
+    os.sync()
+
+
+def log_program():
+    target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", harness.ROOT / "target"))
+    return target / "release" / "examples" / "log-bench"
+
+
 def note(text):
     print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
 
 
-def versions():
+def versions(options):
+    if options.only == [cells.Log.section]:
+        return {}
     ours = subprocess.run([harness.binary(), "--version"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
     java = subprocess.run(["java", "-version"], check=True, stderr=subprocess.PIPE, text=True).stderr.splitlines()[0]
     lock = (clients.LIBRDKAFKA / "Cargo.lock").read_text()
@@ -189,16 +223,24 @@ def versions():
     return {"millstream": ours, "kafka": "Apache Kafka 4.4.0", "librdkafka": crate.split("+")[1], "java": java}
 
 
+def named_versions(versions):
+    if not versions:
+        return []
+    clients_text = f"librdkafka {versions['librdkafka']}, Kafka 4.4.0's Java tools on {versions['java']}"
+    return [f"{versions['millstream']}; {versions['kafka']}; clients: {clients_text}"]
+
+
 def conditions(machine, versions, options):
     lines = [
         f"{machine['at']}: {machine['processor']}, {machine['cores']} cores, {machine['memory_gib']} GiB, "
         f"Linux {machine['kernel']}; {machine['file_system']}, 4 KiB + fdatasync {machine['sync_ms']} ms; "
         f"load average at the start {machine['load_average']}",
-        f"{versions['millstream']}; {versions['kafka']}; clients: librdkafka {versions['librdkafka']}, "
-        f"Kafka 4.4.0's Java tools on {versions['java']}",
+        *named_versions(versions),
         f"median of {options.rounds} round{'s' if options.rounds > 1 else ''}"
         + ("; QUICK: volumes too small for figures" if options.quick else ""),
     ]
+    if options.slow_sync:
+        lines.append(f"each sync of a server takes {options.slow_sync:g} ms more than the disk does")
     if machine["load_average"] > measure.LOAD_AVERAGE_QUIET_MAX:
         lines.append("WARNING: the machine was busy before the run began; wall times and latencies mean little")
     return lines
@@ -230,6 +272,7 @@ def as_json(machine, versions, options, results, verdicts, seconds):
         "versions": versions,
         "rounds": options.rounds,
         "quick": options.quick,
+        "slow_sync_ms": options.slow_sync,
         "seconds": round(seconds),
         "samples": samples,
         "failures": failures,
@@ -241,6 +284,8 @@ def arguments():
     parser = argparse.ArgumentParser(prog="cargo xtask bench", description=__doc__.split("\n", 1)[0])
     parser.add_argument("--rounds", type=int, help="default 3; 1 with --quick")
     parser.add_argument("--only", default=",".join(cells.SECTIONS), help="sections, separated by commas")
+    slow = "each sync takes so much longer, on all sides: produce, consume, latency, start"
+    parser.add_argument("--slow-sync", type=float, default=0, metavar="MS", help=slow)
     parser.add_argument("--quick", action="store_true", help="a tenth of the data, one round: to try the program")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="every sample, as JSON")
     parser.add_argument("--check", action="store_true", help="fail if a bound is not met")
@@ -249,15 +294,20 @@ def arguments():
     options.only = options.only.split(",")
     options.rounds = options.rounds or (1 if options.quick else 3)
     options.directory = options.directory or tempfile.gettempdir()
-    options.scale = cells.Scale(options.quick)
+    options.scale = cells.Scale(options.quick, options.slow_sync > 0)
     unknown = [section for section in options.only if section not in cells.SECTIONS]
     if unknown or options.rounds < 1:
         parser.error(f"sections are {', '.join(cells.SECTIONS)}; rounds are at least 1")
     return options
 
 
-def set_up():
+def set_up(options):
     """The clients, Kafka, and the release build of what is checked out, unless $MILLSTREAM names another."""
+    if cells.Log.section in options.only:
+        build = ["cargo", "build", "--release", "--package", "storage", "--example", "log-bench"]
+        subprocess.run(build, check=True, cwd=harness.ROOT)
+    if options.only == [cells.Log.section]:
+        return
     subprocess.run([clients.TESTS / "setup", "packages", "kafka", "librdkafka"], check=True)
     if "MILLSTREAM" not in os.environ:
         build = ["cargo", "build", "--release", "--package", "millstream"]
@@ -269,20 +319,23 @@ def set_up():
 
 def main():
     options = arguments()
-    set_up()
+    set_up(options)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     begin = time.monotonic()
-    machine, named, results = measure.machine(options.directory), versions(), report.Results()
+    machine, named, results = measure.machine(options.directory), versions(options), report.Results()
     for turn in range(options.rounds):
         compared = (*sides.SIDES, *sides.FLOORS)
         first = turn % len(compared)
-        for side in (*compared[first:], *compared[:first]):
+        for side in (*compared[first:], *compared[:first]) if options.only != [cells.Log.section] else ():
             note(f"round {turn + 1} of {options.rounds}: {side.title}")
             measure_side(side, options, turn, results)
+        if cells.Log.section in options.only:
+            note(f"round {turn + 1} of {options.rounds}: {sides.LOG.title}")
+            measure_log(options, results)
     seconds = time.monotonic() - begin
     verdicts = report.verdicts(results, options.only)
     lines = [*conditions(machine, named, options), *noise(results), *report.tables(results, options.only), ""]
-    lines += [verdict.line() for verdict in verdicts]
+    lines += [line for verdict in verdicts for line in verdict.lines()]
     lines.append(f"{len(results.failures)} failed to run; {seconds / 60:.1f} minutes")
     print("\n".join(lines))
     if options.json:

@@ -1,12 +1,14 @@
 """The rows of the tables: what is measured, with which client, on how much data, and what one measurement yields."""
 
 import dataclasses
+import time
 
 import clients
+import measure
 import sides
 
 KIB = 1024
-SECTIONS = ("produce", "consume", "latency", "start")
+SECTIONS = ("produce", "consume", "latency", "start", "slow-sync", "log")
 JAVA, LIBRDKAFKA = "Java", "librdkafka"
 RECORD_BYTES = (100, KIB)
 # Records a cell: a second or two of a client's work, so that what a connection costs does not count.
@@ -21,22 +23,38 @@ PRODUCE_RECORDS = {
     (JAVA, KIB, 16): 60_000,
 }
 CONSUME_RECORDS = {100: 3_000_000, KIB: 500_000}
+# Requests after which Kafka's CPU time for one hardly falls any more: its compiler is through with the hot paths.
+WARM_UP_REQUESTS = 60_000
 LATENCY_RATES = (1_000, 10_000)
 LATENCY_LINGERS_MS = (0, 5)
 LATENCY_SECONDS = 3
+SLOW_SYNC_MS = 10
+SLOW_SYNC_PARTITIONS = 1_000
+SLOW_SYNC_SECONDS = 20
 
 
 @dataclasses.dataclass(frozen=True)
 class Scale:
-    """`quick` is for trying the program: its figures say little."""
+    """`quick` is for trying the program: its figures say little. Where syncs are slow, a warm-up takes as long as its
+    requests' syncs do, and is cut short.
+    """
 
     quick: bool = False
+    slow_sync: bool = False
 
     def records(self, records):
         return records // 10 if self.quick else records
 
     def seconds(self, seconds):
         return 1 if self.quick else seconds
+
+    @property
+    def warm_up_requests(self):
+        return WARM_UP_REQUESTS // 10 if self.quick or self.slow_sync else WARM_UP_REQUESTS
+
+    @property
+    def slow_sync_seconds(self):
+        return SLOW_SYNC_SECONDS // 4 if self.quick else SLOW_SYNC_SECONDS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,10 +143,67 @@ class Latency:
 
 
 @dataclasses.dataclass(frozen=True)
+class SlowSync:
+    """On a server of its own, whose syncs take so much longer."""
+
+    partitions: int = SLOW_SYNC_PARTITIONS
+
+    section = "slow-sync"
+    acks = "all"
+    measured_on = (sides.FSYNC, sides.KAFKA_FSYNC)
+
+    def labels(self):
+        return (f"{self.partitions:,} partitions".replace(",", " "),)
+
+    def measure(self, bench):
+        # Here, because it needs a client's library: all else of this file is read without.
+        import many
+
+        topics = many.topics_of(self.partitions)
+        many.create(bench.server, topics)
+        many.wait_led(bench.server, topics)
+        process = bench.server.process_id()
+        before, begin = measure.cpu_seconds(process), time.monotonic()
+        loaded = many.load(bench.server, topics, bench.scale.slow_sync_seconds)
+        cpu = measure.cpu_seconds(process) - before
+        if loaded.errors:
+            raise clients.ClientError(f"{len(loaded.errors)} records failed: {loaded.errors[0]}")
+        return {
+            "records_per_second": loaded.records_per_second,
+            "p50_ms": loaded.percentile_ms(50),
+            "p99_ms": loaded.percentile_ms(99),
+            "threads": loaded.threads,
+            "broker_cores": cpu / (time.monotonic() - begin),
+            "cpu_seconds_per_million": cpu / (len(loaded.waits) / 1e6),
+        }
+
+
+@dataclasses.dataclass(frozen=True)
+class Log:
+    """A bench of the log alone: log/benches.rs."""
+
+    name: str
+
+    section = "log"
+
+
+@dataclasses.dataclass(frozen=True)
 class Start:
     """Measured where a side is started, not by a client."""
 
     section = "start"
+
+
+def of_log(measured):
+    """What a line of log-bench says, as a sample; bytes are not the point of each bench."""
+    wall, cpu, calls = measured["wall_seconds"], measured["cpu_seconds"], measured["calls"]
+    bytes_done = measured["bytes"]
+    return {
+        "mib_per_second": bytes_done / 2**20 / wall if bytes_done else None,
+        "cpu_seconds_per_gib": cpu / (bytes_done / 2**30) if bytes_done else None,
+        "calls_per_second": calls / wall,
+        "cpu_microseconds_per_call": cpu / calls * 1e6,
+    }
 
 
 def throughput(load, rate, records, record_bytes):

@@ -15,7 +15,8 @@ import measure
 TESTS = pathlib.Path(__file__).resolve().parent.parent
 LIBRDKAFKA = TESTS / ".cache" / "librdkafka"
 JAVA_TOOL = TESTS / "peers" / "kafka" / "tool"
-CLIENT_SECONDS_MAX = 300
+# Ample: a disk that syncs in milliseconds makes Kafka's warm-up take minutes.
+CLIENT_SECONDS_MAX = 1200
 # What a broker still does for a client that has gone belongs to that client's cell.
 SETTLE_SECONDS = 0.2
 
@@ -56,10 +57,17 @@ def run(command, broker_process_id):
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     client_used = after.ru_utime + after.ru_stime - children.ru_utime - children.ru_stime
     busy = measure.machine_busy_seconds() - machine
-    if ended.returncode != 0:
+    if ended.returncode not in accepted_codes(command):
         raise ClientError(f"{command[0]} ended with {ended.returncode}: {ended.stdout[-600:].strip()}")
     other = max(0.0, busy - broker_used - client_used) / (wall + SETTLE_SECONDS)
     return Load(ended.stdout, broker_used, client_used, wall, other)
+
+
+def accepted_codes(command):
+    """With 1, librdkafka's producer says that the records that it sent are not as many as were delivered. It counts the
+    sent ones without a lock and now and then misses one; how many were delivered its reader here looks at.
+    """
+    return (0, 1) if command[:2] == [str(LIBRDKAFKA / "rdkafka_performance"), "-P"] else (0,)
 
 
 def librdkafka_produce(bootstrap, topic, record_bytes, records, acks, batch_bytes):

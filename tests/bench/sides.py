@@ -44,6 +44,8 @@ SIDES = (FSYNC, REPLICATED, KAFKA_FSYNC, KAFKA)
 FLOOR_FSYNC = Side("floor-fsync", "floor, fsync", (("mode", "fsync"),), kind="floor")
 FLOOR = Side("floor", "floor", (("mode", "none"),), kind="floor")
 FLOORS = (FLOOR_FSYNC, FLOOR)
+# No server either: log/main.rs, by itself.
+LOG = Side("log", "log alone", kind="log")
 FLOOR_PROGRAM = harness.TESTS / ".cache" / "floor"
 
 
@@ -76,8 +78,10 @@ class TimedKafka(harness.Kafka):
         settings = [f"{key}={value}" for key, value in self.settings.items()]
         script, port, directory = str(self.script), str(self.port), str(self.directory)
         subprocess.run([script, "format", port, directory, *settings], check=True)
-        subprocess.run([script, "start", port, directory, *settings], check=True, env={**os.environ, "NO_WAIT": "1"})
+        environment = {**harness.environment_of(self), "NO_WAIT": "1"}
+        subprocess.run([script, "start", port, directory, *settings], check=True, env=environment)
         self.ready = first_answers(self, measure.started_at(self.process_id()))
+        harness.check_slow_sync(self)
         return self
 
     def ended(self):
@@ -107,11 +111,12 @@ def build_floor():
     subprocess.run(command, check=True, cwd=harness.ROOT)
 
 
-def start(side, directory):
-    """A running server of that side, with `ready` where it is a broker."""
+def start(side, directory, slow_sync_ms=0):
+    """A running server of that side, with `ready` where it is a broker; each of its syncs takes so much longer."""
     kind = {"millstream": TimedMillstream, "kafka": TimedKafka, "floor": Floor}[side.kind]
     server = kind(directory)
     server.settings = {**SETTINGS, **dict(side.settings)}
+    server.slow_sync_ms = slow_sync_ms
     try:
         return server.start()
     except BaseException:

@@ -16,6 +16,8 @@ import subprocess
 import sys
 import time
 
+import slow_sync
+
 TESTS = pathlib.Path(__file__).resolve().parent.parent
 ROOT = TESTS.parent
 READY_SECONDS_MAX = 120
@@ -123,6 +125,8 @@ class Millstream:
     """One node with data in `directory`; the same ports for as long as the object lives, however often it starts."""
 
     name = "millstream"
+    # By how much each sync of it takes longer.
+    slow_sync_ms = 0
 
     def __init__(self, directory, settings=None, wrapper=()):
         self.directory = pathlib.Path(directory)
@@ -155,9 +159,11 @@ class Millstream:
             raise ServerError(f"there is no {binary()}: cargo build --release --package millstream")
         with open(self.log_file, "ab") as log:
             self.process = subprocess.Popen(
-                self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=_die_with_parent
-            )
+                self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=_die_with_parent,
+                env=environment_of(self),
+            )  # fmt: skip
         self.wait_ready()
+        check_slow_sync(self)
         return self
 
     def wait_ready(self):
@@ -208,6 +214,7 @@ class Kafka:
 
     name = "kafka"
     http = None
+    slow_sync_ms = 0
 
     def __init__(self, directory, settings=None):
         self.directory = pathlib.Path(directory)
@@ -228,7 +235,9 @@ class Kafka:
 
     def start(self):
         settings = [f"{key}={value}" for key, value in self.settings.items()]
-        subprocess.run([self.script, "start", str(self.port), str(self.directory), *settings], check=True)
+        command = [self.script, "start", str(self.port), str(self.directory), *settings]
+        subprocess.run(command, check=True, env=environment_of(self))
+        check_slow_sync(self)
         return self
 
     def stop(self):
@@ -242,6 +251,17 @@ class Kafka:
 
     def log_tail(self, lines=40):
         return "\n".join(self.log_file.read_text(errors="replace").splitlines()[-lines:])
+
+
+def environment_of(server):
+    return {**os.environ, **slow_sync.environment(server.slow_sync_ms)}
+
+
+def check_slow_sync(server):
+    """So that no figure is taken for one with slow syncs that is not."""
+    if server.slow_sync_ms and not slow_sync.is_in(server.process_id()):
+        server.kill()
+        raise ServerError(f"{server.name} runs without {slow_sync.LIBRARY.name}")
 
 
 class Remote:

@@ -2,7 +2,9 @@
 //!
 //! - `layers`: which crate may use which, and what keeps the deterministic ones deterministic.
 //! - `files`: heads, names and sizes of files, and words that have no place in them.
+//! - `evidence`: the tests that the page on compatibility names are there.
 
+mod evidence;
 mod files;
 mod layers;
 
@@ -30,6 +32,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
 fn check(root: &Path) -> anyhow::Result<Vec<String>> {
     let mut findings = layers::check(root)?;
     findings.extend(files::check(root)?);
+    findings.extend(evidence::check(root)?);
     Ok(findings)
 }
 

@@ -2,19 +2,26 @@
 //! new image when all of that is done.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use metadata::config_keys::BrokerSettings;
 use metadata::image::{ConfigResource, ConfigResourceType, Image, LeaderRecoveryState, PartitionImage, TopicImage};
 use metadata::{Delta, TopicDelta};
 use model::{DirectoryId, LeaderEpoch, PartitionIndex, TopicId, TopicPartition};
+use replication::Replica;
+use storage::PartitionLog;
 use tracing::{debug, error, info, warn};
 
 use crate::coordinators::OFFSETS_TOPIC;
 use crate::errors::describe;
 use crate::node::{Broker, View, texts};
-use crate::partitions::{LogDirectoriesError, Partition, PartitionParts, Placement};
+use crate::partitions::{LogDirectoriesError, LogDisk, Partition, PartitionParts, Placement};
 use crate::settings::log_options;
+
+/// For each directory, whatever is configured.
+const RECOVERY_THREADS_MAX: usize = 64;
+/// How many logs are synced at a time that a crash has left unsynced.
+const SYNC_THREADS_MAX: usize = 64;
 
 /// Takes in one step of the metadata log. Opens logs, so it may wait for the disk.
 pub(crate) fn apply(broker: &Arc<Broker>, delta: &Delta, image: Arc<Image>) {
@@ -31,12 +38,13 @@ pub(crate) fn apply(broker: &Arc<Broker>, delta: &Delta, image: Arc<Image>) {
     for (id, topic) in delta.topics.iter().filter(|(_, topic)| topic.removed) {
         remove_topic(broker, *id, topic, &mut gone);
     }
-    let mut recovered = Vec::new();
+    let mut led = Led::default();
     for (id, topic) in delta.topics.iter().filter(|(_, topic)| !topic.removed) {
         if let Some(known) = image.topics.by_id(*id) {
-            recovered.extend(lead_partitions(broker, &image, known, &topic.partitions));
+            lead_partitions(broker, known, &topic.partitions, &mut led);
         }
     }
+    let recovered = led.open(broker, &image);
     refresh_topics(broker, &image, &delta.configs, broker_changed);
     broker.set_view(view);
     broker.recovered().add(recovered);
@@ -89,14 +97,91 @@ fn remove_topic(broker: &Arc<Broker>, id: TopicId, topic: &TopicDelta, gone: &mu
     gone.push(topic.name.as_str().to_owned());
 }
 
-/// Gives those that this node leads now after an unclean election.
-fn lead_partitions(
+/// What a step of the metadata log gives this node to lead.
+#[derive(Default)]
+struct Led<'i> {
+    /// Those whose logs are not open.
+    unopened: Vec<(&'i Arc<TopicImage>, PartitionIndex, &'i PartitionImage)>,
+    /// Those that are led after an unclean election.
+    recovered: Vec<(TopicId, PartitionIndex)>,
+}
+
+impl Led<'_> {
+    /// Opens the logs, several at a time: after a crash each may have gigabytes to read again. Gives those that are led after
+    /// an unclean election.
+    fn open(self, broker: &Arc<Broker>, image: &Image) -> Vec<(TopicId, PartitionIndex)> {
+        let Led {
+            unopened,
+            mut recovered,
+        } = self;
+        let per_directory = broker.settings().log.recovery_threads.min(RECOVERY_THREADS_MAX);
+        let logs = in_parallel(
+            unopened.clone(),
+            per_directory * broker.directories().count(),
+            |(topic, index, partition)| open_log(broker, image, topic, index, partition),
+        );
+        // Reading takes a processor, but a sync only the disk, which does many of them at a time.
+        let opened: Vec<_> = unopened.iter().map(|(_, _, partition)| *partition).zip(logs).collect();
+        let replicas = in_parallel(opened, SYNC_THREADS_MAX, |(partition, log)| lead(log?, partition));
+        for ((topic, index, partition), replica) in unopened.iter().zip(replicas) {
+            match replica.and_then(|replica| run(broker, image, topic, *index, partition, replica)) {
+                Ok(()) if partition.leader_recovery_state == LeaderRecoveryState::Recovering => {
+                    recovered.push((topic.id, *index));
+                }
+                Ok(()) => {}
+                Err(error) => {
+                    error!(topic = %topic.name, partition = %index, error = describe(&error), "log not opened");
+                    broker.partitions().note_unopened(&topic.name, topic.id, *index);
+                }
+            }
+        }
+        recovered
+    }
+}
+
+/// What `act` makes of each item, in their order, on so many threads.
+fn in_parallel<T: Send, R: Send>(items: Vec<T>, threads: usize, act: impl Fn(T) -> R + Sync) -> Vec<R> {
+    let threads = threads.min(items.len());
+    if threads <= 1 {
+        return items.into_iter().map(act).collect();
+    }
+    let left = Mutex::new(items.into_iter().enumerate());
+    let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let work = || {
+        let mut done = Vec::new();
+        while let Some((at, item)) = next() {
+            done.push((at, act(item)));
+        }
+        done
+    };
+    let mut done: Vec<(usize, R)> = std::thread::scope(|scope| {
+        // With fewer of them where the system gives no more.
+        let worker = || {
+            std::thread::Builder::new()
+                .name("recovery".to_owned())
+                .spawn_scoped(scope, work)
+                .ok()
+        };
+        let workers: Vec<_> = (1..threads).map_while(|_| worker()).collect();
+        let mut done = work();
+        for worker in workers {
+            match worker.join() {
+                Ok(part) => done.extend(part),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        done
+    });
+    done.sort_unstable_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
+fn lead_partitions<'i>(
     broker: &Arc<Broker>,
-    image: &Image,
-    topic: &Arc<TopicImage>,
+    topic: &'i Arc<TopicImage>,
     changed: &BTreeSet<PartitionIndex>,
-) -> Vec<(TopicId, PartitionIndex)> {
-    let mut recovered = Vec::new();
+    led: &mut Led<'i>,
+) {
     for index in changed {
         let Some(partition) = topic.partitions.get(index) else {
             continue;
@@ -119,16 +204,14 @@ fn lead_partitions(
                 // Nobody may have led it in between, and the groups were given up.
                 broker.groups().start(running);
             }
-        } else if let Err(error) = open(broker, image, topic, *index, partition) {
-            error!(topic = %topic.name, partition = %index, error = describe(&error), "log not opened");
-            broker.partitions().note_unopened(&topic.name, topic.id, *index);
+        } else {
+            led.unopened.push((topic, *index, partition));
             continue;
         }
         if partition.leader_recovery_state == LeaderRecoveryState::Recovering {
-            recovered.push((topic.id, *index));
+            led.recovered.push((topic.id, *index));
         }
     }
-    recovered
 }
 
 /// A partition of this node that nobody leads: its directory may be offline, or its log have come to lie in another one.
@@ -164,7 +247,9 @@ pub(crate) fn open_unopened(broker: &Arc<Broker>) {
             broker.partitions().forget_unopened(id, index);
             continue;
         };
-        match open(broker, &image, topic, index, partition) {
+        let opened = open_log(broker, &image, topic, index, partition);
+        let replica = opened.and_then(|log| lead(log, partition));
+        match replica.and_then(|replica| run(broker, &image, topic, index, partition, replica)) {
             Ok(()) => {
                 info!(topic = %topic.name, partition = %index, "log opened after all");
                 broker.recovered().add([(id, index)]);
@@ -183,23 +268,39 @@ pub(crate) fn open_unopened(broker: &Arc<Broker>) {
     }
 }
 
-fn open(
-    broker: &Arc<Broker>,
+/// Opens the log of a partition that this node is to lead. Waits for the disk.
+fn open_log(
+    broker: &Broker,
     image: &Image,
-    topic: &Arc<TopicImage>,
+    topic: &TopicImage,
     index: PartitionIndex,
     partition: &PartitionImage,
-) -> Result<(), LogDirectoriesError> {
+) -> Result<PartitionLog<LogDisk>, LogDirectoriesError> {
     let settings = broker.topic_settings(image.configs.of(&ConfigResource::topic(topic.name.as_str())));
     let options = log_options(&settings, &broker.settings(), jitter(topic.id, index));
-    let least = settings.min_insync_replicas as usize;
+    let placement = placement(partition.directory_of(broker.id()), partition);
     let now = broker.clock().now();
+    let directories = broker.directories();
+    directories.open(&topic.name, topic.id, index, placement, options, now)
+}
+
+/// Makes what a log holds durable, and leads with it.
+fn lead(log: PartitionLog<LogDisk>, partition: &PartitionImage) -> Result<Replica<LogDisk>, LogDirectoriesError> {
+    Ok(Replica::lead(log, partition.leader_epoch)?)
+}
+
+/// Lets clients at a partition whose log is open.
+fn run(
+    broker: &Arc<Broker>,
+    image: &Image,
+    topic: &TopicImage,
+    index: PartitionIndex,
+    partition: &PartitionImage,
+    replica: Replica<LogDisk>,
+) -> Result<(), LogDirectoriesError> {
+    let settings = broker.topic_settings(image.configs.of(&ConfigResource::topic(topic.name.as_str())));
+    let least = settings.min_insync_replicas as usize;
     let assigned = partition.directory_of(broker.id());
-    let placement = placement(assigned, partition);
-    let log = broker
-        .directories()
-        .open(&topic.name, topic.id, index, placement, options, now)?;
-    let replica = replication::Replica::lead(log, partition.leader_epoch)?;
     let running = Partition::new(PartitionParts {
         topic: topic.name.clone(),
         topic_id: topic.id,

@@ -2,7 +2,8 @@
 //!
 //! - One thread, at `millstream.log.scrub.bytes.per.second`; what it finds is quarantined by storage.
 //! - A round goes over all partitions, segment by segment, and the next begins no sooner than a while after it. A node that
-//!   starts anew begins anew.
+//!   starts anew begins anew, when it has opened the logs that it leads: a round over the first few would leave the others
+//!   for a whole pause.
 //! - The thread ends before the logs are closed.
 
 use std::ops::ControlFlow;
@@ -22,7 +23,7 @@ use crate::partitions::Partition;
 const ROUND_PAUSE: Duration = Duration::from_secs(3600);
 /// Bytes between two waits.
 const PACE_BYTES: usize = 256 << 10;
-/// Before it is looked again whether there is anything to read.
+/// Before it is looked again whether the logs are open and there is anything to read.
 const EMPTY_PAUSE: Duration = Duration::from_secs(1);
 
 /// The thread and what it has done.
@@ -64,7 +65,7 @@ pub(crate) fn start(broker: &Arc<Broker>) {
         // As retention does: a node that has just started has its hands free.
         let mut pause = scrubbed.settings().log.initial_task_delay;
         while !scrubber.pause(pause) {
-            pause = if round(&scrubbed, rate) {
+            pause = if has_opened_logs(&scrubbed) && round(&scrubbed, rate) {
                 ROUND_PAUSE
             } else {
                 EMPTY_PAUSE
@@ -120,7 +121,14 @@ impl Scrubber {
     }
 }
 
-/// Goes over all partitions once; false if there was nothing to read, as before the logs are opened.
+/// Whether this broker shows what the cluster has given it to lead: its logs are opened before it shows that.
+fn has_opened_logs(broker: &Broker) -> bool {
+    let view = broker.view();
+    let registration = view.live_broker(broker.id());
+    registration.is_some_and(|registration| registration.epoch.get() == broker.epoch())
+}
+
+/// Goes over all partitions once; false if there was nothing to read.
 fn round(broker: &Arc<Broker>, rate: u64) -> bool {
     let scrubber = broker.scrubber();
     let (mut unpaid, mut has_read) = (0, false);

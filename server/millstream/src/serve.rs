@@ -18,11 +18,12 @@ use gateway::{Build, GatewayParts, Limits, Readiness};
 use metadata::image::FeaturesImage;
 use network::{Dispatch, Listener};
 use quorum::{ControllerDispatch, ImageStream, Quorum};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
-use tracing::{error, info};
+use tracing::{error, info, warn};
 
 use crate::config::{NodeConfig, ServeArgs};
 use crate::directories::{Directories, draw};
@@ -47,6 +48,7 @@ const RUNTIME_WAIT_MAX: Duration = Duration::from_secs(5);
 pub(crate) fn run(args: ServeArgs) -> anyhow::Result<()> {
     telemetry::install();
     let config = NodeConfig::load(args)?;
+    raise_file_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .max_blocking_threads(BLOCKING_THREADS_MAX)
@@ -55,6 +57,20 @@ pub(crate) fn run(args: ServeArgs) -> anyhow::Result<()> {
     let result = runtime.block_on(serve(config));
     runtime.shutdown_timeout(RUNTIME_WAIT_MAX);
     result
+}
+
+/// Lets the node have as many files open as the system would give it: each segment has three, each connection one.
+fn raise_file_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current < limit.maximum || limit.maximum.is_none() {
+        let raised = Rlimit {
+            current: limit.maximum,
+            maximum: limit.maximum,
+        };
+        if let Err(error) = setrlimit(Resource::Nofile, raised) {
+            warn!(%error, current = limit.current, maximum = limit.maximum, "the limit of open files stays where it is");
+        }
+    }
 }
 
 async fn serve(config: NodeConfig) -> anyhow::Result<()> {

@@ -14,6 +14,7 @@ macro_rules! epoch {
             /// # Panics
             /// If `value` is negative: sentinels of the wire must have become an `Option` before.
             #[must_use]
+            #[inline]
             pub const fn new(value: $int) -> Self {
                 assert!(value >= 0, "an epoch is not negative");
                 $name(value)
@@ -21,17 +22,20 @@ macro_rules! epoch {
 
             /// `None` for the negative sentinels of the wire.
             #[must_use]
+            #[inline]
             pub const fn from_wire(value: $int) -> Option<Self> {
                 if value < 0 { None } else { Some($name(value)) }
             }
 
             #[must_use]
+            #[inline]
             pub const fn get(self) -> $int {
                 self.0
             }
 
             /// The epoch after this one; `None` where the integer is used up.
             #[must_use]
+            #[inline]
             pub const fn next(self) -> Option<Self> {
                 match self.0.checked_add(1) {
                     Some(value) => Some($name(value)),

@@ -14,6 +14,7 @@ macro_rules! number {
             /// # Panics
             /// If `value` is negative: sentinels of the wire must have become an `Option` before.
             #[must_use]
+            #[inline]
             pub const fn new(value: $int) -> Self {
                 assert!(value >= 0, "an id is not negative");
                 $name(value)
@@ -21,11 +22,13 @@ macro_rules! number {
 
             /// `None` for the negative sentinels of the wire.
             #[must_use]
+            #[inline]
             pub const fn from_wire(value: $int) -> Option<Self> {
                 if value < 0 { None } else { Some($name(value)) }
             }
 
             #[must_use]
+            #[inline]
             pub const fn get(self) -> $int {
                 self.0
             }

@@ -15,6 +15,7 @@ impl Offset {
     /// # Panics
     /// If `value` is negative: sentinels of the wire must have become an `Option` before ([`Offset::from_wire`]).
     #[must_use]
+    #[inline]
     pub const fn new(value: i64) -> Self {
         assert!(value >= 0, "an offset is not negative");
         Offset(value)
@@ -22,11 +23,13 @@ impl Offset {
 
     /// `None` for the negative sentinels of the wire.
     #[must_use]
+    #[inline]
     pub const fn from_wire(value: i64) -> Option<Self> {
         if value < 0 { None } else { Some(Offset(value)) }
     }
 
     #[must_use]
+    #[inline]
     pub const fn get(self) -> i64 {
         self.0
     }
@@ -36,6 +39,7 @@ impl Offset {
     /// # Panics
     /// If the position would pass [`Offset::MAX`].
     #[must_use]
+    #[inline]
     pub const fn plus(self, records: i64) -> Self {
         match self.0.checked_add(records) {
             Some(value) => Offset::new(value),
@@ -45,6 +49,7 @@ impl Offset {
 
     /// How many positions lie between `earlier` and this one; negative if `earlier` is greater.
     #[must_use]
+    #[inline]
     pub const fn since(self, earlier: Offset) -> i64 {
         self.0 - earlier.0
     }
@@ -71,17 +76,20 @@ impl Sequence {
 
     /// `None` for the sentinel −1 (not idempotent) and other negative values.
     #[must_use]
+    #[inline]
     pub const fn from_wire(value: i32) -> Option<Self> {
         if value < 0 { None } else { Some(Sequence(value)) }
     }
 
     #[must_use]
+    #[inline]
     pub const fn get(self) -> i32 {
         self.0
     }
 
     /// The sequence `records` further on; it wraps from 2³¹−1 to 0.
     #[must_use]
+    #[inline]
     pub const fn plus(self, records: i32) -> Self {
         Sequence(self.0.wrapping_add(records) & i32::MAX)
     }

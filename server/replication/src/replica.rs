@@ -54,7 +54,7 @@ impl<D: Disk> Replica<D> {
         if log.synced_offset() < log.log_end_offset() {
             log.sync_now()?;
         }
-        log.begin_epoch(leader_epoch)?;
+        log.begin_epoch(leader_epoch);
         let high_watermark = counted(log.options().durability, log.synced_offset(), log.log_end_offset());
         Ok(Replica {
             log,
@@ -107,13 +107,9 @@ impl<D: Disk> Replica<D> {
     }
 
     /// The controller has elected this node again.
-    ///
-    /// # Errors
-    /// If the disk fails; the former epoch stands then.
-    pub fn set_leader_epoch(&mut self, leader_epoch: LeaderEpoch) -> io::Result<()> {
-        self.log.begin_epoch(leader_epoch)?;
+    pub fn set_leader_epoch(&mut self, leader_epoch: LeaderEpoch) {
+        self.log.begin_epoch(leader_epoch);
         self.leader_epoch = leader_epoch;
-        Ok(())
     }
 
     /// Other settings hold from now on. The high watermark stays where it is if it would go back by them.

@@ -14,7 +14,7 @@ mod clean_shutdown;
 mod folder;
 mod meta_properties;
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};
 
 use model::{Offset, TopicId, TopicPartition, Uuid};
@@ -25,6 +25,7 @@ use crate::checkpoint::{
     RECOVERY_POINT_CHECKPOINT, read_checkpoint, write_checkpoint,
 };
 use crate::disk::{Disk, File, OpenMode, read_small_file, replace_file};
+use crate::file_names::Kind;
 use crate::recovery::Start;
 
 pub use clean_shutdown::CLEAN_SHUTDOWN_FILE;
@@ -83,6 +84,15 @@ pub fn format<D: Disk>(disk: &D, path: &Path, properties: &MetaProperties) -> Re
         Err(error) => return Err(error.into()),
     }
     properties.write(disk, path)?;
+    for above in path.ancestors().skip(1) {
+        let is_here = above.as_os_str().is_empty();
+        match disk.sync_directory(if is_here { Path::new(".") } else { above }) {
+            Ok(()) => {}
+            // It is another's, so was there before.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => break,
+            Err(error) => return Err(error.into()),
+        }
+    }
     Ok(())
 }
 
@@ -241,7 +251,8 @@ impl<D: Disk> LogDirectory<D> {
         self.path.join(partition.to_string())
     }
 
-    /// Makes the folder of a partition and writes its topic's id into it; checks the id if it is there.
+    /// Makes the folder of a partition and writes its topic's id into it; checks the id if it is there. Nothing is synced: the
+    /// first sync of the log does that, before a record counts as durable.
     ///
     /// # Errors
     /// If the folder is another topic's of the same name, or the disk fails.
@@ -260,8 +271,8 @@ impl<D: Disk> LogDirectory<D> {
         }
         self.disk.create_directory(&path)?;
         let text = format!("version: 0\ntopic_id: {topic_id}");
-        replace_file(&self.disk, &path.join(PARTITION_METADATA), text.as_bytes())?;
-        self.disk.sync_directory(&self.path)?;
+        let file = self.disk.open(&path.join(PARTITION_METADATA), OpenMode::Replace)?;
+        file.write_all_at(&[IoSlice::new(text.as_bytes())], 0)?;
         Ok(path)
     }
 
@@ -312,18 +323,6 @@ impl<D: Disk> LogDirectory<D> {
         Ok(target)
     }
 
-    /// Whether there is a folder of the partition's name, whatever is in it.
-    ///
-    /// # Errors
-    /// As the disk says.
-    pub fn has_folder(&self, partition: &TopicPartition) -> io::Result<bool> {
-        match self.disk.list(&self.partition_path(partition)) {
-            Ok(_) => Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(error),
-        }
-    }
-
     fn folder_at(&self, path: &Path, kind: FolderKind) -> io::Result<Folder> {
         let folder = path.file_name().and_then(|name| name.to_str()).and_then(Folder::parse);
         let folder = folder.filter(|folder| path.parent() == Some(&self.path) && folder.kind == kind);
@@ -359,7 +358,20 @@ impl<D: Disk> LogDirectory<D> {
         }
     }
 
-    /// The topic id in the folder of `partition`; `None` if there is no folder, or no id in it.
+    /// Whether there is a folder of that name, be it without an id.
+    ///
+    /// # Errors
+    /// As the disk says.
+    pub fn has_folder(&self, partition: &TopicPartition) -> io::Result<bool> {
+        match self.disk.list(&self.partition_path(partition)) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The topic id in the folder of `partition`; `None` if there is no folder, or no id in it, as after a crash that came
+    /// before the first sync of its log.
     ///
     /// # Errors
     /// If the file that has it is malformed or cannot be read.
@@ -370,9 +382,23 @@ impl<D: Disk> LogDirectory<D> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        parse_partition_metadata(&bytes)
-            .map(Some)
-            .ok_or_else(|| DirectoryError::PartitionMetadata(partition.to_string()))
+        match parse_partition_metadata(&bytes) {
+            Some(id) => Ok(Some(id)),
+            None if bytes.is_empty() || self.has_no_records(partition)? => Ok(None),
+            None => Err(DirectoryError::PartitionMetadata(partition.to_string())),
+        }
+    }
+
+    fn has_no_records(&self, partition: &TopicPartition) -> io::Result<bool> {
+        let path = self.partition_path(partition);
+        for entry in self.disk.list(&path)? {
+            if let Some((Kind::Log, _)) = Kind::parse(&entry.name)
+                && self.disk.open(&path.join(&entry.name), OpenMode::Read)?.size_bytes()? > 0
+            {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// The partition folders, those marked for deletion and the stray ones included.

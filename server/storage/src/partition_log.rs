@@ -20,8 +20,8 @@ mod validation;
 
 use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 
 use model::record_batch::{Batch, BatchError, BatchHeader, Batches, ControlType, HEADER_BYTES, TimestampType};
 use model::{LeaderEpoch, Offset, Timestamp};
@@ -83,6 +83,10 @@ pub struct PartitionLog<D: Disk> {
     active: Active<D::File>,
     producers: ProducerStates,
     sync: SyncState<D::File>,
+    /// The latest epoch is not in its file: it has no batch yet.
+    epochs_unwritten: bool,
+    /// The end at which the log was left in good order; `None` if it never was.
+    closed_at: Option<Offset>,
 }
 
 /// What recovery hands over.
@@ -96,12 +100,19 @@ pub(crate) struct Parts<D: Disk> {
     pub(crate) recovery_point: Offset,
     /// Files besides the active segment's that are to be synced first.
     pub(crate) unsynced: Vec<D::File>,
+    /// Whether names in the folder are to be synced with the next files.
+    pub(crate) names_changed: bool,
+    /// Whether there is nothing that [`PartitionLog::close`] would have to do.
+    pub(crate) is_closed: bool,
 }
 
 impl<D: Disk> PartitionLog<D> {
     pub(crate) fn from_parts(parts: Parts<D>) -> Self {
-        let sync = SyncState::new(parts.recovery_point, parts.unsynced);
+        let sync = SyncState::new(parts.recovery_point, parts.unsynced, parts.names_changed);
+        let closed_at = parts.is_closed.then(|| parts.shared.log_end_offset());
         PartitionLog {
+            epochs_unwritten: false,
+            closed_at,
             disk: parts.disk,
             directory: parts.directory,
             options: parts.options,
@@ -177,12 +188,14 @@ impl<D: Disk> PartitionLog<D> {
             .with_epochs(|epochs| epochs.latest().map(|start| start.epoch))
     }
 
-    /// Notes that `epoch` begins at the log's end: what a new leader does before its first append.
-    ///
-    /// # Errors
-    /// If the checkpoint of the epochs cannot be written.
-    pub fn begin_epoch(&mut self, epoch: LeaderEpoch) -> io::Result<()> {
-        self.assign_epoch(epoch, self.log_end_offset())
+    /// Notes that `epoch` begins at the log's end: what a new leader does before its first append. The checkpoint of the
+    /// epochs follows with that append: each start of a node begins an epoch in every log, and most of them end empty.
+    pub fn begin_epoch(&mut self, epoch: LeaderEpoch) {
+        let end = self.log_end_offset();
+        let mut epochs = self.shared.epochs.write().unwrap_or_else(PoisonError::into_inner);
+        if epochs.latest().is_none_or(|latest| latest.epoch != epoch) {
+            self.epochs_unwritten |= epochs.assign(epoch, end);
+        }
     }
 
     /// Appends `records` in the given role; `now` is the wall clock.
@@ -286,6 +299,16 @@ impl<D: Disk> PartitionLog<D> {
                 self.assign_epoch(epoch, header.first_offset())
                     .map_err(AppendError::from_write)?;
             }
+        }
+        if self.epochs_unwritten {
+            let epochs = self.shared.with_epochs(Clone::clone);
+            write_epochs(&self.disk, &self.directory, &epochs).map_err(AppendError::from_write)?;
+            self.epochs_unwritten = false;
+        }
+        if self.active.is_empty()
+            && let Err(error) = self.active.make_index_files(&self.disk, &self.directory)
+        {
+            return Err(AppendError::from_write(error));
         }
         let segment = self.active.segment.clone();
         let position = segment.size();
@@ -410,11 +433,8 @@ impl<D: Disk> PartitionLog<D> {
             return Ok(());
         }
         write_epochs(&self.disk, &self.directory, &changed)?;
-        *self
-            .shared
-            .epochs
-            .write()
-            .unwrap_or_else(std::sync::PoisonError::into_inner) = changed;
+        self.epochs_unwritten = false;
+        *self.shared.epochs.write().unwrap_or_else(PoisonError::into_inner) = changed;
         Ok(())
     }
 
@@ -427,14 +447,18 @@ impl<D: Disk> PartitionLog<D> {
         if self.is_offline() {
             return Err(io::Error::other("the log is offline"));
         }
+        let log_end = self.log_end_offset();
+        if self.closed_at == Some(log_end) && self.active.is_finished() && !self.sync.is_pending() {
+            return Ok(log_end);
+        }
         let index_files = self.active.finish_indexes(&self.disk, &self.directory)?;
-        let snapshot = self.write_snapshot(self.log_end_offset())?;
-        self.sync.note_roll(
-            self.active.segment.log.clone(),
-            [&index_files[..], &[snapshot]].concat(),
-        );
+        let snapshot = self.write_snapshot(log_end)?;
+        self.sync.note_files([&index_files[..], &[snapshot]].concat());
         self.sync_now()?;
-        Ok(self.log_end_offset())
+        // Of many logs that are closed one after the other all files would be open in the end.
+        self.active.release_index_files();
+        self.closed_at = Some(log_end);
+        Ok(log_end)
     }
 }
 

@@ -141,10 +141,20 @@ impl ProducerStates {
 
     /// Notes a batch that is in the log now. `marker`: what a control batch says about the producer's transaction, and the
     /// coordinator's epoch. Nothing is checked: a log that is read again is as it is.
+    #[inline]
     pub fn note(&mut self, header: &BatchHeader, marker: Option<(ControlType, i32)>) {
-        let (Some(id), Some(epoch)) = (header.producer_id(), header.producer_epoch()) else {
-            return;
-        };
+        if let (Some(id), Some(epoch)) = (header.producer_id(), header.producer_epoch()) {
+            self.note_producer(id, epoch, header, marker);
+        }
+    }
+
+    fn note_producer(
+        &mut self,
+        id: ProducerId,
+        epoch: ProducerEpoch,
+        header: &BatchHeader,
+        marker: Option<(ControlType, i32)>,
+    ) {
         let producer = self.producers.entry(id.get()).or_insert_with(|| Producer {
             epoch: epoch.get(),
             batches: VecDeque::new(),

@@ -102,6 +102,8 @@ impl<D: Disk> PartitionLog<D> {
             listed: Vec::new(),
             lost: Vec::new(),
             replay: Replay::default(),
+            snapshot_at: Offset::ZERO,
+            names_changed: false,
         };
         let recorded = read_recorded(&disk, directory)?;
         let bases = opening.tidy()?;
@@ -126,6 +128,7 @@ impl<D: Disk> PartitionLog<D> {
             lost,
             mut recovery,
             replay,
+            names_changed,
             ..
         } = opening;
         let segments = opened.segments;
@@ -158,6 +161,8 @@ impl<D: Disk> PartitionLog<D> {
             producers: replay.producers,
             recovery_point: start.recovery_point,
             unsynced: opened.unsynced,
+            names_changed,
+            is_closed: opened.is_closed,
         });
         if !appends_here {
             // What is damaged is not written to any more. Where there is no room for another segment it has to be.
@@ -186,6 +191,10 @@ struct Opening<'a, D: Disk> {
     /// Offsets of which nothing is left.
     lost: Vec<DamagedRange>,
     replay: Replay,
+    /// Where the snapshot of the producers was taken that was loaded; 0 if there was none.
+    snapshot_at: Offset,
+    /// Files were made, removed or renamed.
+    names_changed: bool,
 }
 
 struct Opened<F> {
@@ -196,6 +205,8 @@ struct Opened<F> {
     reached: Offset,
     /// Files that may hold bytes that are not on the disk yet.
     unsynced: Vec<F>,
+    /// All is as [`PartitionLog::close`] leaves it.
+    is_closed: bool,
 }
 
 /// A segment that was read, its indexes in memory.
@@ -210,6 +221,7 @@ impl<D: Disk> Opening<'_, D> {
     fn tidy(&mut self) -> Result<Vec<Offset>, OpenError> {
         let mut entries = self.disk.list(self.directory)?;
         if complete_swaps(self.disk, self.directory, &entries)? {
+            self.names_changed = true;
             entries = self.disk.list(self.directory)?;
         }
         let mut bases = Vec::new();
@@ -220,6 +232,7 @@ impl<D: Disk> Opening<'_, D> {
                 .any(|suffix| name.ends_with(suffix))
             {
                 self.disk.remove_file(&self.directory.join(name))?;
+                self.names_changed = true;
             } else if let Some((Kind::Log, base)) = Kind::parse(name) {
                 bases.push(base);
             }
@@ -234,6 +247,7 @@ impl<D: Disk> Opening<'_, D> {
             let is_of_segment = kind != Kind::Log && Kind::OF_SEGMENT.contains(&kind);
             if is_of_segment && bases.binary_search(&base).is_err() {
                 self.disk.remove_file(&self.directory.join(&entry.name))?;
+                self.names_changed = true;
             } else if kind == Kind::Bases {
                 self.listed.push(base);
             }
@@ -247,14 +261,16 @@ impl<D: Disk> Opening<'_, D> {
         let end = base.max(self.start.recovery_point);
         if end > base {
             self.lose(base, end);
+            self.names_changed = true;
         }
-        remove_snapshots_above(self.disk, self.directory, base)?;
+        self.names_changed |= remove_snapshots_above(self.disk, self.directory, base)?;
         Ok(Opened {
             segments: vec![active.segment.clone()],
             active,
             end,
             reached: base,
             unsynced: Vec::new(),
+            is_closed: end == base,
         })
     }
 
@@ -287,6 +303,7 @@ impl<D: Disk> Opening<'_, D> {
         }
         segments.push(loaded.active.segment.clone());
         set_limits(&segments);
+        let is_empty = segments.iter().all(|segment| segment.size() == 0);
         let on_disk = self.read_epochs()?;
         let on_disk = self.fitting(on_disk, &segments, loaded.end)?;
         self.known_epochs = on_disk.clone().unwrap_or_default();
@@ -301,6 +318,7 @@ impl<D: Disk> Opening<'_, D> {
             end: loaded.end,
             reached: loaded.end,
             unsynced: Vec::new(),
+            is_closed: self.snapshot_at == loaded.end || is_empty,
         }))
     }
 
@@ -320,7 +338,7 @@ impl<D: Disk> Opening<'_, D> {
         if let Some(last) = segments.last() {
             last.set_limit(trusted);
         }
-        remove_snapshots_above(self.disk, self.directory, trusted)?;
+        self.names_changed |= remove_snapshots_above(self.disk, self.directory, trusted)?;
         self.load_producers(&segments, trusted)?;
         let epochs = self.read_epochs()?;
         let epochs = self.fitting(epochs, &segments, trusted)?;
@@ -339,7 +357,11 @@ impl<D: Disk> Opening<'_, D> {
             let next_base = bases.get(index + 1).copied();
             let mut loaded = self.reread(*base, next_base, now)?;
             self.recovery.indexes_rebuilt += 1;
-            rewrite_index_files(self.disk, self.directory, &mut loaded.active)?;
+            if loaded.active.is_empty() {
+                loaded.active.finish_empty();
+            } else {
+                rewrite_index_files(self.disk, self.directory, &mut loaded.active)?;
+            }
             segments.push(loaded.active.segment.clone());
             let is_last = next_base.is_none_or(|next| self.drops_what_follows(loaded.end, next));
             if is_last {
@@ -360,13 +382,18 @@ impl<D: Disk> Opening<'_, D> {
             return Err(io::Error::other("no segment to load"));
         };
         self.finish_epochs(epochs, self.start.recovery_point, end)?;
-        self.disk.sync_directory(self.directory)?;
+        if self.names_changed {
+            // What was removed must not come back behind what is appended next.
+            self.disk.sync_directory(self.directory)?;
+        }
+        self.names_changed = true;
         Ok(Opened {
             segments,
             active,
             end,
             reached,
             unsynced,
+            is_closed: false,
         })
     }
 
@@ -406,6 +433,7 @@ impl<D: Disk> Opening<'_, D> {
             for kind in Kind::OF_SEGMENT {
                 remove_file_if_there(self.disk, &kind.path(self.directory, *base))?;
             }
+            self.names_changed = true;
         }
         Ok(())
     }
@@ -639,6 +667,7 @@ impl<D: Disk> Opening<'_, D> {
         let bases = BatchBases::open(self.disk.open(&path, OpenMode::Read)?, size)?;
         if bases.is_none() {
             warn!(path = %path.display(), "the list of where batches begin is not of this segment");
+            // If it comes back it is removed again.
             self.disk.remove_file(&path)?;
         }
         Ok(bases)
@@ -680,6 +709,7 @@ impl<D: Disk> Opening<'_, D> {
             },
         )?;
         self.recovery.indexes_rebuilt += 1;
+        self.names_changed = true;
         rewrite_index_files(self.disk, self.directory, &mut active)?;
         let [offsets, times] = active.finish_indexes(self.disk, self.directory)?;
         segment.with_indexes(|indexes| *indexes = Indexes::Files { offsets, times });
@@ -769,6 +799,7 @@ impl<D: Disk> Opening<'_, D> {
     fn load_producers(&mut self, segments: &[Arc<Segment<D::File>>], end: Offset) -> io::Result<()> {
         let (mut producers, from) = load_snapshot(self.disk, self.directory, end)?;
         replay_producers(segments, from, end, &mut producers)?;
+        self.snapshot_at = from;
         self.replay.producers = producers;
         Ok(())
     }

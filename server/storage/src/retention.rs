@@ -192,6 +192,7 @@ impl<D: Disk> PartitionLog<D> {
             }
             self.rename_deleted(segment.base_offset, &mut removed.files)?;
         }
+        self.note_names();
         self.shared().refresh_damage();
         Ok(removed)
     }

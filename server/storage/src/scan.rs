@@ -12,8 +12,8 @@ use crate::disk::{File, read_exact_at};
 
 /// Transaction markers are a few bytes.
 pub(crate) const MARKER_LIMIT: DecompressionLimit = DecompressionLimit::bytes(4096);
-/// What is read at a time.
-const CHUNK_BYTES: usize = 1 << 20;
+/// What is read at a time: it is still in the processor's cache when the checksums are taken.
+const CHUNK_BYTES: usize = 256 << 10;
 /// How much is read where only headers are wanted and batches may be far apart.
 pub(crate) const HEADER_CHUNK_BYTES: usize = 16 << 10;
 

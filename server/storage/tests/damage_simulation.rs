@@ -172,7 +172,7 @@ impl World {
             match self.random.below(20) {
                 0 => {
                     self.epoch += 1 + self.random.below(3) as i32;
-                    log.begin_epoch(LeaderEpoch::new(self.epoch)).unwrap();
+                    log.begin_epoch(LeaderEpoch::new(self.epoch));
                 }
                 1 => {
                     log.sync_now().unwrap();
@@ -524,7 +524,7 @@ fn compare(after: &Answers, expected: &Answers, what: &str) {
 fn goes_on(world: &mut World, directory: LogDirectory<SimDisk>, mut log: PartitionLog<SimDisk>, after: &Answers) {
     let damage = log.damage();
     world.epoch += 1;
-    log.begin_epoch(LeaderEpoch::new(world.epoch)).unwrap();
+    log.begin_epoch(LeaderEpoch::new(world.epoch));
     world.sequences = [0; PRODUCERS];
     log.remove_expired_producers(Timestamp::from_millis(i64::MAX));
     world.append(&mut log);

@@ -195,7 +195,7 @@ fn a_log_moves_with_its_indexes_epochs_and_start_while_it_is_written_to() {
     catch_up(&mut copying);
     bench.append("last");
     // A leader that has not written anything yet.
-    bench.log.begin_epoch(LeaderEpoch::new(5)).unwrap();
+    bench.log.begin_epoch(LeaderEpoch::new(5));
     let exchanged = bench.exchange(&mut copying, HELD_BYTES_MAX).unwrap();
     let moved = &exchanged.log;
     assert_eq!(

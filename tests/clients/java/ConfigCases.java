@@ -64,6 +64,8 @@ final class ConfigCases {
         suite.add("configs", "e11_size_retention_is_per_partition", cases::sizeRetention);
         suite.add("configs", "e12_time_retention_goes_by_the_largest_timestamp", cases::timeRetention);
         suite.add("configs", "e12_expired_active_segment_goes_too", cases::activeSegment);
+        suite.add("configs", "records_stay_seven_days_unless_the_topic_says_otherwise", cases::retentionOfATopic);
+        suite.add("configs", "compacted_topic_deletes_by_time_only_if_it_is_told_to", cases::compactAndDelete);
     }
 
     private static ConfigResource topicResource(String topic) {
@@ -403,5 +405,41 @@ final class ConfigCases {
         fixture.send(topic, 0, "soon gone");
         Check.eventually("the log is empty", () -> beginning(partition) == 1);
         Check.equal(1L, fixture.send(topic, 0, "later").get(0).offset(), "offsets go on");
+    }
+
+    private void sendAged(String topic, String key, long age) throws Exception {
+        try (KafkaProducer<byte[], byte[]> producer = fixture.producer()) {
+            long timestamp = System.currentTimeMillis() - age;
+            producer.send(new ProducerRecord<>(topic, 0, timestamp, Fixture.bytes(key), Fixture.bytes("v"))).get();
+        }
+    }
+
+    /** The ones that stay are looked at after the others have gone: the server has looked at all of them since. */
+    private void retentionOfATopic() throws Exception {
+        long day = 24 * 3_600_000L;
+        String young = fixture.topic(1);
+        String forever = fixture.topic(1, "retention.ms", "-1");
+        String brief = fixture.topic(1, "retention.ms", String.valueOf(3_600_000));
+        String old = fixture.topic(1);
+        sendAged(young, "k", 6 * day);
+        sendAged(forever, "k", 400 * day);
+        sendAged(brief, "k", 2 * 3_600_000);
+        sendAged(old, "k", 8 * day);
+        for (String topic : List.of(old, brief)) {
+            Check.eventually(topic + " is empty", () -> beginning(new TopicPartition(topic, 0)) == 1);
+        }
+        for (String topic : List.of(young, forever)) {
+            Check.equal(List.of("v"), Fixture.values(fixture.readAll(topic)), "what stays in " + topic);
+        }
+    }
+
+    private void compactAndDelete() throws Exception {
+        String keeps = fixture.topic(1, "cleanup.policy", "compact", "retention.ms", "3600000");
+        String deletes = fixture.topic(1, "cleanup.policy", "compact,delete", "retention.ms", "3600000");
+        for (String topic : List.of(keeps, deletes)) {
+            sendAged(topic, "k", 7_200_000);
+        }
+        Check.eventually("the one is empty", () -> beginning(new TopicPartition(deletes, 0)) == 1);
+        Check.equal(List.of("v"), Fixture.values(fixture.readAll(keeps)), "what stays in the other");
     }
 }

@@ -33,6 +33,7 @@ final class ConsumerCases {
         suite.add("core", "offsets_are_found_by_time", cases::offsetsForTimes);
         suite.add("core", "offset_of_the_largest_timestamp_is_found", cases::maxTimestamp);
         suite.add("core", "offset_inside_a_batch_is_a_valid_start", cases::insideBatch);
+        suite.add("core", "every_offset_is_a_valid_start", cases::everyOffset);
         suite.add("core", "position_outside_the_log_is_out_of_range", cases::outOfRange);
         suite.add("core", "reset_policies_choose_a_start", cases::resetPolicies);
         suite.add("core", "waiting_consumer_gets_a_record_when_it_is_written", cases::longPoll);
@@ -127,6 +128,26 @@ final class ConsumerCases {
                 consumer.assign(List.of(partition));
                 consumer.seek(partition, 7);
                 Check.equal(List.of("7", "8", "9"), Fixture.values(next(consumer, 3)), "from 7 on");
+            }
+        }
+    }
+
+    /** Many batches lie between two entries of the index, and few of them begin where one is asked for. */
+    private void everyOffset() throws Exception {
+        String topic = fixture.topic(1);
+        TopicPartition partition = new TopicPartition(topic, 0);
+        try (KafkaProducer<byte[], byte[]> producer = fixture.producer("batch.size", "700")) {
+            for (int number = 0; number < 600; number++) {
+                producer.send(Fixture.record(topic, 0, null, number + " " + "v".repeat(150)));
+            }
+        }
+        try (KafkaConsumer<byte[], byte[]> consumer = fixture.consumer("max.poll.records", "1")) {
+            consumer.assign(List.of(partition));
+            for (long from = 0; from < 600; from++) {
+                consumer.seek(partition, from);
+                ConsumerRecord<byte[], byte[]> first = next(consumer, 1).get(0);
+                Check.equal(from, first.offset(), "offset");
+                Check.that(Fixture.text(first.value()).startsWith(from + " "), "value at " + from);
             }
         }
     }

@@ -11,6 +11,7 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
 
 /** What lies on disk, as Kafka's dump-log reads it. */
 final class LogToolCases {
@@ -32,6 +33,9 @@ final class LogToolCases {
         suite.add("core", "dump_log_checks_rolled_segments_and_their_indexes", cases::rolledSegments);
         suite.add("core", "dump_log_decodes_cluster_metadata", cases::clusterMetadata);
         suite.add("core", "directories_hold_kafkas_files", cases::files);
+        suite.add("core", "partition_is_one_folder_with_offsets_of_its_own", cases::onePartition);
+        suite.add("core", "what_was_written_is_not_written_again", cases::appendOnly);
+        suite.add("core", "segment_ends_by_the_times_of_its_records", cases::rolledByTime);
         suite.add("groups", "dump_log_decodes_committed_offsets", cases::committedOffsets);
     }
 
@@ -136,6 +140,7 @@ final class LogToolCases {
             String printed = dumpLog(segment);
             List<String> batches = printed.lines().filter(line -> line.startsWith("baseOffset:")).toList();
             Check.equal(String.format("%020d.log", expected), segment.getFileName().toString(), "name of a segment");
+            Check.that(Files.size(segment) <= 1 << 20, "a segment stays within segment.bytes: " + Files.size(segment));
             expected += batches.size();
             String stem = segment.toString().substring(0, segment.toString().length() - ".log".length());
             Check.that(!dump(Path.of(stem + ".index"), "--verify-index-only").contains("Mismatches"), "index " + stem);
@@ -184,6 +189,75 @@ final class LogToolCases {
         for (String key : List.of("version=1", "cluster.id=", "node.id=", "directory.id=")) {
             Check.that(properties.stream().anyMatch(line -> line.startsWith(key)), key + " in meta.properties");
         }
+    }
+
+    /** The offsets that a log holds, as the dump tool tells them. */
+    private List<Long> offsetsIn(Path log) throws Exception {
+        Pattern offset = Pattern.compile("^\\| offset: (\\d+) ", Pattern.MULTILINE);
+        return offset.matcher(dumpLog(log, "--deep-iteration")).results().map(found -> Long.valueOf(found.group(1)))
+                .toList();
+    }
+
+    private void onePartition() throws Exception {
+        String topic = fixture.topic(3);
+        for (int number = 0; number < 3; number++) {
+            String[] values = new String[number + 1];
+            java.util.Arrays.fill(values, "v");
+            fixture.send(topic, number, values);
+        }
+        Set<String> folders = new TreeSet<>();
+        try (Stream<Path> found = Files.list(logs)) {
+            found.map(folder -> folder.getFileName().toString()).filter(name -> name.startsWith(topic))
+                    .forEach(folders::add);
+        }
+        Check.equal(Set.of(topic + "-0", topic + "-1", topic + "-2"), folders, "folders");
+        for (int number = 0; number < 3; number++) {
+            List<Path> segments = files(partition(topic, number), ".log");
+            Check.equal(1, segments.size(), "segments of partition " + number);
+            List<Long> expected = Stream.iterate(0L, offset -> offset + 1).limit(number + 1).toList();
+            Check.equal(expected, offsetsIn(segments.get(0)), "offsets in partition " + number);
+        }
+    }
+
+    /** Over several segments: what a file held stays its beginning, and a reader sees one log. */
+    private void appendOnly() throws Exception {
+        String topic = fixture.topic(1, "segment.bytes", String.valueOf(1 << 20));
+        Path folder = partition(topic, 0);
+        List<byte[]> before = List.of();
+        String[] values = new String[13];
+        java.util.Arrays.fill(values, "v".repeat(100_000));
+        for (int round = 0; round < 3; round++) {
+            fixture.send(topic, 0, values);
+            List<byte[]> now = new java.util.ArrayList<>();
+            for (Path segment : files(folder, ".log")) {
+                now.add(Files.readAllBytes(segment));
+            }
+            Check.that(now.size() > before.size(), "a segment more in round " + round + ": " + now.size());
+            for (int at = 0; at < before.size(); at++) {
+                byte[] held = before.get(at);
+                Check.that(java.util.Arrays.equals(held, java.util.Arrays.copyOf(now.get(at), held.length)),
+                        "segment " + at + " begins as it was in round " + round);
+                Check.that(at + 1 == before.size() || now.get(at).length == held.length,
+                        "segment " + at + " is closed in round " + round);
+            }
+            before = now;
+        }
+        List<Long> read = fixture.readAll(topic).stream().map(record -> record.offset()).toList();
+        Check.equal(Stream.iterate(0L, offset -> offset + 1).limit(39).toList(), read, "offsets over all segments");
+    }
+
+    private void rolledByTime() throws Exception {
+        String topic = fixture.topic(1, "segment.ms", "3600000", "segment.jitter.ms", "0");
+        long first = System.currentTimeMillis() - 10 * 3_600_000L;
+        try (KafkaProducer<byte[], byte[]> producer = fixture.producer("linger.ms", "0")) {
+            for (long minutes : new long[] {0, 59, 61, 120, 122}) {
+                producer.send(new ProducerRecord<>(topic, 0, first + minutes * 60_000, null, Fixture.bytes("v"))).get();
+            }
+        }
+        List<String> names = files(partition(topic, 0), ".log").stream().map(file -> file.getFileName().toString())
+                .toList();
+        Check.equal(List.of(FIRST + ".log", String.format("%020d.log", 2), String.format("%020d.log", 4)), names,
+                "segments");
     }
 
     private void committedOffsets() throws Exception {

@@ -221,6 +221,11 @@ impl LogDirectories {
         ids
     }
 
+    /// How many directories are in use.
+    pub(crate) fn count(&self) -> usize {
+        self.lock().directories.len()
+    }
+
     /// The broker epoch under which the node was stopped in good order; `None` if any directory was not.
     #[must_use]
     pub fn previous_broker_epoch(&self) -> Option<i64> {
@@ -314,7 +319,9 @@ impl LogDirectories {
                     }
                     read => read?,
                 };
-                let known = topic_id.and_then(|id| image.topics.by_id(id)?.partitions.get(&partition.partition));
+                // A crash may have come before the id was on the disk, and before any record was.
+                let id = topic_id.or(expected);
+                let known = id.and_then(|id| image.topics.by_id(id)?.partitions.get(&partition.partition));
                 if known.is_some_and(|partition| partition.replicas.contains(&broker)) {
                     continue;
                 }
@@ -548,6 +555,12 @@ impl State {
                 let preferred = self.moves.take_preference(partition);
                 if let Some(at) = preferred.filter(|at| self.directories[*at].is_writable()) {
                     return Ok(at);
+                }
+                // Begun before a crash.
+                for (at, directory) in self.directories.iter().enumerate().filter(|(_, it)| it.is_writable()) {
+                    if self.directories.len() > 1 && directory.log_directory.has_folder(partition)? {
+                        return Ok(at);
+                    }
                 }
             }
             Placement::WhereItWas if self.all_are_online() => {}

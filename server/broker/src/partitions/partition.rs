@@ -466,10 +466,7 @@ impl Partition {
 
     /// The controller has elected this node again, or the in-sync replicas have changed.
     pub(crate) fn set_leadership(&self, leader_epoch: LeaderEpoch, in_sync_replicas: usize) {
-        if let Err(error) = self.lock().replica.set_leader_epoch(leader_epoch) {
-            error!(topic = %self.topic, partition = %self.index, %error, "leader epoch not recorded");
-            return;
-        }
+        self.lock().replica.set_leader_epoch(leader_epoch);
         self.leader_epoch.store(leader_epoch.get().into(), Ordering::Release);
         self.in_sync_replicas.store(in_sync_replicas as u64, Ordering::Release);
     }

@@ -100,6 +100,8 @@ pub struct LogSettings {
     pub initial_task_delay: Duration,
     pub recovery_point_interval: Duration,
     pub start_offset_checkpoint_interval: Duration,
+    /// How many logs of a directory are opened at a time.
+    pub recovery_threads: usize,
     pub cleaner_enabled: bool,
     pub cleaner_backoff: Duration,
     pub cleaner_threads: usize,
@@ -411,6 +413,7 @@ fn log(values: &BrokerValues) -> Result<LogSettings, ConfigError> {
         initial_task_delay: millis(values, "log.initial.task.delay.ms")?,
         recovery_point_interval: millis(values, "log.flush.offset.checkpoint.interval.ms")?,
         start_offset_checkpoint_interval: millis(values, "log.flush.start.offset.checkpoint.interval.ms")?,
+        recovery_threads: values.size("num.recovery.threads.per.data.dir")?,
         cleaner_enabled: values.boolean("log.cleaner.enable")?,
         cleaner_backoff: millis(values, "log.cleaner.backoff.ms")?,
         cleaner_threads: values.size("log.cleaner.threads")?,

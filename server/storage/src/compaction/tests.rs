@@ -423,6 +423,36 @@ fn young_segments_are_left_alone_and_old_ones_are_overdue() {
 }
 
 #[test]
+fn a_log_is_due_when_more_of_it_is_dirty_than_its_ratio_allows() {
+    let mut bench = Bench::new(options());
+    bench.write("a=1 b=1 c=1 d=1");
+    bench.roll();
+    bench.clean();
+    let clean_bytes = bench.log.size_bytes();
+    let compaction = CompactionOptions::default();
+    bench.write("a=2 b=2 c=2 d=2");
+    assert_eq!(
+        bench.backlog().cleanable_bytes,
+        0,
+        "the active segment counts for nothing"
+    );
+    bench.roll();
+    let backlog = bench.backlog();
+    assert_eq!((backlog.first_dirty, backlog.end), (Offset::new(4), Offset::new(8)));
+    assert_eq!(
+        (backlog.clean_bytes, backlog.cleanable_bytes),
+        (clean_bytes, clean_bytes)
+    );
+    assert!(!backlog.is_due(&compaction), "half of it is dirty, and not more");
+    bench.write("a=3");
+    bench.roll();
+    assert!(bench.backlog().is_due(&compaction));
+    bench.clean();
+    assert_eq!(bench.rows(), "5:b=2 6:c=2 7:d=2 8:a=3");
+    assert!(!bench.backlog().is_due(&compaction), "all of it is clean");
+}
+
+#[test]
 fn small_segments_become_one_and_who_reads_the_old_reads_on() {
     let mut bench = Bench::new(options());
     for round in 0..4 {

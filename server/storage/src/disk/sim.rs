@@ -284,6 +284,11 @@ impl State {
             }
         }
         self.names = self.durable_names.clone();
+        // What lies in a folder is gone with it.
+        let folders = self.durable_names.clone();
+        let is_there = |path: &Path| path.parent().is_none() || folders.contains_key(path);
+        self.names.retain(|path, _| path.ancestors().skip(1).all(is_there));
+        self.durable_names = self.names.clone();
     }
 
     fn keep_some_writes(&mut self, id: u64) {

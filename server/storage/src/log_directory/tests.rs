@@ -3,7 +3,7 @@
 use model::{BrokerId, PartitionIndex, TopicName};
 
 use super::*;
-use crate::disk::SimDisk;
+use crate::disk::{SimDisk, replace_file};
 
 const ID: Uuid = Uuid::from_bytes([7; 16]);
 const OTHER: Uuid = Uuid::from_bytes([9; 16]);

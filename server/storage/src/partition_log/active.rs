@@ -20,6 +20,8 @@ pub(crate) struct Active<F> {
     pub(crate) segment: Arc<Segment<F>>,
     /// Opened when the first entry is written: most partitions never come to that.
     index_files: Option<(F, F)>,
+    /// The files hold all entries and the one for the end; or there is nothing to hold.
+    is_finished: bool,
     offsets_written: usize,
     times_written: usize,
     bytes_since_entry: u64,
@@ -30,7 +32,8 @@ pub(crate) struct Active<F> {
 }
 
 impl<F: File> Active<F> {
-    /// Makes the files of an empty segment. Leftovers of the same names are emptied.
+    /// Makes an empty segment; leftovers of the same names are emptied. Its index files are made with its first batch: many
+    /// logs never come to that.
     pub(crate) fn create<D: Disk<File = F>>(
         disk: &D,
         directory: &Path,
@@ -38,14 +41,21 @@ impl<F: File> Active<F> {
         now: Timestamp,
     ) -> io::Result<Self> {
         let log = disk.open(&Kind::Log.path(directory, base_offset), OpenMode::Replace)?;
-        for kind in [Kind::OffsetIndex, Kind::TimeIndex] {
-            disk.open(&kind.path(directory, base_offset), OpenMode::Replace)?;
-        }
         let indexes = Indexes::Memory {
             offsets: Vec::new(),
             times: Vec::new(),
         };
-        Ok(Self::resume(Arc::new(Segment::new(base_offset, log, 0, indexes)), now))
+        let mut active = Self::resume(Arc::new(Segment::new(base_offset, log, 0, indexes)), now);
+        active.is_finished = true;
+        Ok(active)
+    }
+
+    /// Makes the index files that [`Active::create`] has left out.
+    pub(crate) fn make_index_files<D: Disk<File = F>>(&self, disk: &D, directory: &Path) -> io::Result<()> {
+        for kind in [Kind::OffsetIndex, Kind::TimeIndex] {
+            disk.open(&kind.path(directory, self.base_offset()), OpenMode::Replace)?;
+        }
+        Ok(())
     }
 
     /// Takes a segment over whose indexes are in memory and, as far as they go, in the files; batches behind the last
@@ -58,6 +68,7 @@ impl<F: File> Active<F> {
         });
         Active {
             index_files: None,
+            is_finished: false,
             offsets_written,
             times_written,
             bytes_since_entry: 0,
@@ -99,30 +110,36 @@ impl<F: File> Active<F> {
     }
 
     /// Notes a batch that stands at `position`.
+    #[inline]
     pub(crate) fn note(&mut self, header: &BatchHeader, position: u64, options: &LogOptions) {
+        self.is_finished = false;
         self.set_first_timestamp(header.max_timestamp);
         if header.max_timestamp > self.largest_timestamp {
             self.largest_timestamp = header.max_timestamp;
             self.largest_timestamp_offset = header.last_offset();
         }
         if self.bytes_since_entry > u64::from(options.index_interval_bytes) {
-            let relative_offset = self.segment.relative(header.last_offset());
-            let position = u32::try_from(position).ok();
-            if let Some((relative_offset, position)) = relative_offset.zip(position) {
-                self.segment.with_indexes(|indexes| {
-                    if let Indexes::Memory { offsets, .. } = indexes {
-                        offsets.push(offset_index::Entry {
-                            relative_offset,
-                            position,
-                        });
-                    }
-                });
-            }
-            self.note_largest_timestamp();
-            self.bytes_since_entry = 0;
+            self.note_entry(header, position);
         }
         self.bytes_since_entry += header.size_bytes() as u64;
         self.segment.set_largest_timestamp(self.largest_timestamp);
+    }
+
+    fn note_entry(&mut self, header: &BatchHeader, position: u64) {
+        let relative_offset = self.segment.relative(header.last_offset());
+        let position = u32::try_from(position).ok();
+        if let Some((relative_offset, position)) = relative_offset.zip(position) {
+            self.segment.with_indexes(|indexes| {
+                if let Indexes::Memory { offsets, .. } = indexes {
+                    offsets.push(offset_index::Entry {
+                        relative_offset,
+                        position,
+                    });
+                }
+            });
+        }
+        self.note_largest_timestamp();
+        self.bytes_since_entry = 0;
     }
 
     fn note_largest_timestamp(&self) {
@@ -209,7 +226,36 @@ impl<F: File> Active<F> {
         let (offset_file, time_file) = self.index_files(disk, directory)?;
         offset_file.truncate((self.offsets_written * offset_index::ENTRY_BYTES) as u64)?;
         time_file.truncate((self.times_written * time_index::ENTRY_BYTES) as u64)?;
+        self.is_finished = true;
         Ok([offset_file, time_file])
+    }
+
+    /// Nothing of an empty segment is to be in index files; leftovers go when they are made.
+    pub(crate) fn finish_empty(&mut self) {
+        self.is_finished = self.is_empty();
+    }
+
+    /// Whether [`Active::finish_indexes`] would change nothing.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.is_finished
+    }
+
+    /// Whether files with these entries are what [`Active::finish_indexes`] would leave. If so nothing has to be written.
+    pub(crate) fn finish_if_same(&mut self, in_files: &(Vec<offset_index::Entry>, Vec<time_index::Entry>)) -> bool {
+        self.note_largest_timestamp();
+        self.is_finished = self.segment.with_indexes(|indexes| match indexes {
+            Indexes::Memory { offsets, times } => (&*offsets, &*times) == (&in_files.0, &in_files.1),
+            Indexes::Files { .. } => false,
+        });
+        if self.is_finished {
+            (self.offsets_written, self.times_written) = (in_files.0.len(), in_files.1.len());
+        }
+        self.is_finished
+    }
+
+    /// Lets go of the index files; they are opened again when they are needed.
+    pub(crate) fn release_index_files(&mut self) {
+        self.index_files = None;
     }
 
     /// Whether a batch set of this size, ending at `last_offset` with this greatest timestamp, begins a new segment.

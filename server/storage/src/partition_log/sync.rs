@@ -10,7 +10,8 @@ use std::sync::atomic::Ordering;
 use model::{Offset, Timestamp};
 
 use super::PartitionLog;
-use crate::disk::{Disk, File};
+use crate::disk::{Disk, File, OpenMode};
+use crate::log_directory::PARTITION_METADATA;
 
 /// After so many synced bytes the synced offset is worth recording.
 const RECOVERY_POINT_STEP_BYTES: u64 = 8 << 20;
@@ -20,7 +21,34 @@ const RECOVERY_POINT_STEP_BYTES: u64 = 8 << 20;
 pub struct SyncHandle<D: Disk> {
     up_to: Offset,
     files: Vec<D::File>,
-    directory: Option<(D, PathBuf)>,
+    directory: Option<Folder<D>>,
+}
+
+/// The log's folder, whose names have changed since the last sync.
+#[derive(Debug)]
+struct Folder<D> {
+    disk: D,
+    path: PathBuf,
+    /// Whether its own name and what it says of its topic may not be on the disk yet.
+    is_new: bool,
+}
+
+impl<D: Disk> Folder<D> {
+    fn sync(&self) -> io::Result<()> {
+        if self.is_new {
+            match self.disk.open(&self.path.join(PARTITION_METADATA), OpenMode::Read) {
+                Ok(file) => file.sync()?,
+                // The controllers' log need not have one.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.disk.sync_directory(&self.path)?;
+        match self.path.parent() {
+            Some(parent) if self.is_new => self.disk.sync_directory(parent),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// The outcome of a sync, to be reported to [`PartitionLog::synced`].
@@ -49,8 +77,8 @@ impl<D: Disk> SyncHandle<D> {
     /// what it could not write.
     pub fn run(self) -> SyncDone {
         let mut result = self.files.iter().try_for_each(File::sync);
-        if let (Ok(()), Some((disk, directory))) = (&result, &self.directory) {
-            result = disk.sync_directory(directory);
+        if let (Ok(()), Some(directory)) = (&result, &self.directory) {
+            result = directory.sync();
         }
         SyncDone {
             up_to: self.up_to,
@@ -64,6 +92,7 @@ pub(crate) struct SyncState<F> {
     /// Files of segments that were left and not synced since.
     files: Vec<F>,
     directory_changed: bool,
+    is_new: bool,
     in_flight: bool,
     /// A sync that is on its way counts up to here at most: a truncation may have put other records behind it.
     cap: Offset,
@@ -74,10 +103,12 @@ pub(crate) struct SyncState<F> {
 }
 
 impl<F> SyncState<F> {
-    pub(crate) fn new(recorded: Offset, files: Vec<F>) -> Self {
+    /// Of a log of which all is synced up to `recorded`, but for these files. Where nothing is, the folder itself may be new.
+    pub(crate) fn new(recorded: Offset, files: Vec<F>, directory_changed: bool) -> Self {
         SyncState {
             files,
-            directory_changed: true,
+            directory_changed,
+            is_new: recorded == Offset::ZERO,
             in_flight: false,
             cap: Offset::MAX,
             unsynced_since: None,
@@ -87,6 +118,11 @@ impl<F> SyncState<F> {
         }
     }
 
+    /// Whether anything but what was appended, or a folder that nothing was written to, awaits a sync.
+    pub(super) fn is_pending(&self) -> bool {
+        self.in_flight || self.directory_changed || !self.files.is_empty()
+    }
+
     pub(super) fn note_append(&mut self, size_bytes: u64, now: Timestamp) {
         self.unrecorded_bytes += size_bytes;
         self.unsynced_since.get_or_insert(now);
@@ -94,7 +130,12 @@ impl<F> SyncState<F> {
 
     pub(super) fn note_roll(&mut self, log: F, others: Vec<F>) {
         self.files.push(log);
-        self.files.extend(others);
+        self.note_files(others);
+    }
+
+    /// Files beside the active segment's log that are to be synced with it, and were made just now.
+    pub(super) fn note_files(&mut self, files: Vec<F>) {
+        self.files.extend(files);
         self.directory_changed = true;
         self.rolled = true;
     }
@@ -110,6 +151,11 @@ impl<F> SyncState<F> {
 }
 
 impl<D: Disk> PartitionLog<D> {
+    /// The names in the folder have changed.
+    pub(crate) fn note_names(&mut self) {
+        self.sync.directory_changed = true;
+    }
+
     /// What has to be synced so that everything appended so far is durable; `None` if it is, or if a sync is running:
     /// call again when that has been reported.
     pub fn begin_sync(&mut self) -> Option<SyncHandle<D>> {
@@ -124,14 +170,19 @@ impl<D: Disk> PartitionLog<D> {
         self.write_indexes();
         let mut files = std::mem::take(&mut self.sync.files);
         files.push(self.active.segment.log.clone());
-        let directory = std::mem::take(&mut self.sync.directory_changed);
+        let has_changed = std::mem::take(&mut self.sync.directory_changed);
+        let is_new = std::mem::take(&mut self.sync.is_new);
         self.sync.in_flight = true;
         self.sync.cap = self.log_end_offset();
         self.sync.unsynced_since = None;
         SyncHandle {
             up_to: self.log_end_offset(),
             files,
-            directory: directory.then(|| (self.disk.clone(), self.directory.clone())),
+            directory: (has_changed || is_new).then(|| Folder {
+                disk: self.disk.clone(),
+                path: self.directory.clone(),
+                is_new,
+            }),
         }
     }
 

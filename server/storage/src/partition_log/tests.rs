@@ -893,6 +893,7 @@ fn a_reader_that_must_not_wait_is_told_so() {
 fn a_log_on_a_full_disk_goes_on_with_the_reserve_and_a_dead_one_is_not_asked_again() {
     let sim = SimDisk::new(1);
     sim.create_directory(Path::new("/log")).unwrap();
+    sim.sync_directory(Path::new("/")).unwrap();
     sim.set_capacity(Some(32_000));
     let disk = GuardedDisk::new(sim.clone(), Path::new("/log"));
     disk.set_reserve(2_000).unwrap();

@@ -39,12 +39,14 @@ struct Run {
 
 impl Replay {
     /// Takes the batch at `position` of `file` in.
+    #[inline]
     pub(super) fn note<F: File>(&mut self, file: &F, header: &BatchHeader, position: u64) -> io::Result<()> {
         self.producers.note(header, read_marker(file, header, position)?);
         self.note_epoch(header);
         Ok(())
     }
 
+    #[inline]
     pub(super) fn note_epoch(&mut self, header: &BatchHeader) {
         let Some(epoch) = header.leader_epoch() else { return };
         let (start, end) = (header.first_offset(), header.next_offset());
@@ -172,6 +174,7 @@ pub(crate) fn visit_headers<F: File>(
 }
 
 /// What the control batch at `position` of `file` says about its producer's transaction.
+#[inline]
 pub(crate) fn read_marker<F: File>(
     file: &F,
     header: &BatchHeader,
@@ -186,12 +189,14 @@ pub(crate) fn read_marker<F: File>(
     Ok(marker(header, &payload))
 }
 
-/// Removes the snapshots of offsets above `offset`.
-pub(super) fn remove_snapshots_above<D: Disk>(disk: &D, directory: &Path, offset: Offset) -> io::Result<()> {
+/// Removes the snapshots of offsets above `offset`; whether there were any.
+pub(super) fn remove_snapshots_above<D: Disk>(disk: &D, directory: &Path, offset: Offset) -> io::Result<bool> {
+    let mut removed = false;
     for entry in disk.list(directory)? {
         if matches!(Kind::parse(&entry.name), Some((Kind::ProducerSnapshot, of)) if of > offset) {
             disk.remove_file(&directory.join(&entry.name))?;
+            removed = true;
         }
     }
-    Ok(())
+    Ok(removed)
 }

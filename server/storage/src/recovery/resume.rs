@@ -68,7 +68,12 @@ pub(super) fn resume<D: Disk>(
     };
     let mut window = scan::Window::new(&segment.log, size, Check::Headers);
     let first = window.header(0)?;
-    let usable = offsets.zip(times).and_then(|(mut offsets, mut times)| {
+    let in_files = match offsets.zip(times) {
+        // They are made with the first batch.
+        None if size == 0 => Some((Vec::new(), Vec::new())),
+        in_files => in_files,
+    };
+    let usable = in_files.clone().and_then(|(mut offsets, mut times)| {
         let all = offsets.len();
         offsets.retain(|entry| u64::from(entry.position) < size);
         let last = *offsets.last()?;
@@ -101,6 +106,9 @@ pub(super) fn resume<D: Disk>(
             let from = u64::from(last.position);
             let end = note_all(&mut active, from, size, header.first_offset(), options)?;
             if is_borne_out && dropped.is_none_or(|dropped| dropped <= active.largest_timestamp()) {
+                if let Some(in_files) = &in_files {
+                    active.finish_if_same(in_files);
+                }
                 return Ok((active, end));
             }
             segment.with_indexes(|indexes| {
@@ -113,7 +121,10 @@ pub(super) fn resume<D: Disk>(
     }
     let mut active = Active::resume(segment.clone(), now);
     let end = note_all(&mut active, 0, size, segment.base_offset, options)?;
-    rewrite_index_files(disk, directory, &mut active)?;
+    let is_same = in_files.is_some_and(|in_files| active.finish_if_same(&in_files));
+    if !is_same {
+        rewrite_index_files(disk, directory, &mut active)?;
+    }
     Ok((active, end))
 }
 

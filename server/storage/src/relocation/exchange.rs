@@ -132,7 +132,7 @@ fn promote<D: Disk>(
     let (mut moved, _) = PartitionLog::open(to.disk().clone(), &path, log.options().clone(), start, now)?;
     // One under which nothing was written yet is not in what was opened.
     if let Some(epoch) = log.latest_epoch() {
-        moved.begin_epoch(epoch)?;
+        moved.begin_epoch(epoch);
     }
     let (copy, original) = (describe(&moved), describe(log));
     if copy != original {

@@ -259,7 +259,8 @@ pub(super) const KEYS: &[KeyDefinition] = &[
         .at_least(1)
         .high()
         .cluster_wide()
-        .doc("How many logs of a directory are recovered at a time."),
+        .in_effect()
+        .doc("How many logs of a directory are opened, and recovered, at a time."),
     list("process.roles")
         .required()
         .check(Check::SomeEntriesOf(&["broker", "controller"]))

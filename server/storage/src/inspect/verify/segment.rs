@@ -68,6 +68,10 @@ impl<D: Disk> PartitionCheck<'_, D> {
             }
         };
         self.looked.segments += 1;
+        if log.size_bytes() > 0 {
+            self.find_index(Kind::OffsetIndex, base, offset_file.is_some());
+            self.find_index(Kind::TimeIndex, base, time_file.is_some());
+        }
         let offsets = offset_file
             .as_ref()
             .map(|(file, size)| OffsetIndexCheck::new(file, *size, base));
@@ -334,14 +338,21 @@ impl<D: Disk> PartitionCheck<'_, D> {
         Ok(())
     }
 
+    /// Tells of an index that is not there beside batches. The first batch may have come with it since it was looked for.
+    fn find_index(&mut self, kind: Kind, base: Offset, is_open: bool) {
+        let path = kind.path(self.directory, base);
+        if !is_open && matches!(self.open(&path), Ok(None)) {
+            self.found(path, Fault::IndexMissing);
+        }
+    }
+
     fn open_sized(&mut self, kind: Kind, base: Offset) -> Option<(D::File, u64)> {
         let path = kind.path(self.directory, base);
         let opened = self
             .open(&path)
             .and_then(|file| file.map(|file| file.size_bytes().map(|size| (file, size))).transpose());
         match opened {
-            Ok(Some(opened)) => return Some(opened),
-            Ok(None) => self.found(path, Fault::IndexMissing),
+            Ok(opened) => return opened,
             Err(error) => self.found(path, Fault::Io(error.to_string())),
         }
         None

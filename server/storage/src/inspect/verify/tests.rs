@@ -220,6 +220,17 @@ fn a_segment_that_is_gone_is_a_gap_but_not_in_a_compacted_log() {
 }
 
 #[test]
+fn an_empty_segment_needs_no_indexes() {
+    let disk = directory();
+    let end = format!("{END:020}");
+    disk.open(&at(&format!("{end}.log")), OpenMode::Create).unwrap();
+    assert_eq!(findings(&disk), Vec::<String>::new());
+    change(&disk, &format!("{end}.log"), |bytes| bytes.push(0));
+    let told = findings(&disk);
+    assert!(told.contains(&format!("index-missing {end}.index")), "{told:?}");
+}
+
+#[test]
 fn a_gap_before_an_empty_segment_is_told() {
     let disk = directory();
     change(&disk, &log(LAST), Vec::clear);
