@@ -14,8 +14,11 @@ use crate::disk::{File, read_exact_at};
 pub(crate) const MARKER_LIMIT: DecompressionLimit = DecompressionLimit::bytes(4096);
 /// What is read at a time: it is still in the processor's cache when the checksums are taken.
 const CHUNK_BYTES: usize = 256 << 10;
-/// How much is read where only headers are wanted and batches may be far apart.
-pub(crate) const HEADER_CHUNK_BYTES: usize = 16 << 10;
+/// How much is read where only headers are wanted and batches may be far apart: as much as lies between two index entries.
+/// Where what is wanted next follows what was read, twice as much each time.
+pub(crate) const HEADER_CHUNK_BYTES_MIN: usize = 4 << 10;
+/// Up to this.
+const HEADER_CHUNK_BYTES_MAX: usize = 64 << 10;
 
 /// How many candidates a search for a sound batch takes the checksum of before it gives up.
 pub(crate) const CANDIDATES_MAX: u32 = 10_000;
@@ -48,13 +51,15 @@ pub(crate) struct Window<'f, F> {
     buffer: Vec<u8>,
     start: u64,
     chunk: usize,
+    /// Where batches are small, what is read at a time grows.
+    grows: bool,
     nowait: bool,
 }
 
 impl<'f, F: File> Window<'f, F> {
     pub(crate) fn new(file: &'f F, size: u64, check: Check) -> Self {
         let chunk = match check {
-            Check::Headers => HEADER_CHUNK_BYTES,
+            Check::Headers => HEADER_CHUNK_BYTES_MIN,
             Check::Checksums => CHUNK_BYTES,
         };
         Window {
@@ -63,6 +68,7 @@ impl<'f, F: File> Window<'f, F> {
             buffer: Vec::new(),
             start: 0,
             chunk,
+            grows: check == Check::Headers,
             nowait: false,
         }
     }
@@ -70,6 +76,7 @@ impl<'f, F: File> Window<'f, F> {
     /// A window that reads so much at a time.
     pub(crate) fn chunk(mut self, bytes: usize) -> Self {
         self.chunk = bytes;
+        self.grows = false;
         self
     }
 
@@ -86,6 +93,13 @@ impl<'f, F: File> Window<'f, F> {
         let wanted = wanted.min(available);
         let end = self.start + self.buffer.len() as u64;
         if position < self.start || position + wanted as u64 > end {
+            if self.grows {
+                let follows = !self.buffer.is_empty() && position >= self.start && position <= end;
+                self.chunk = match follows {
+                    true => (self.chunk * 2).min(HEADER_CHUNK_BYTES_MAX),
+                    false => HEADER_CHUNK_BYTES_MIN,
+                };
+            }
             let size = available.min(self.chunk.max(wanted));
             self.buffer.resize(size, 0);
             self.start = position;

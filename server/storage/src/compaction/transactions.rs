@@ -86,7 +86,7 @@ fn find_aborted<F: File>(
     let mut count = 0;
     let mut stopped = false;
     let visited = visit_headers(segments, Offset::ZERO, log_end, |header, marker| {
-        if pace(header.size_bytes().min(crate::scan::HEADER_CHUNK_BYTES)).is_break() {
+        if pace(header.size_bytes().min(crate::scan::HEADER_CHUNK_BYTES_MIN)).is_break() {
             stopped = true;
             return Err(io::ErrorKind::Interrupted.into());
         }
