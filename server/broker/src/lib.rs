@@ -5,6 +5,7 @@
 //! handed.
 
 mod assignments;
+mod background;
 mod budget;
 mod cleaner;
 mod clock;

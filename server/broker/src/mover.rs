@@ -7,14 +7,14 @@
 //!   it is. One that waits, for the cleaner or until the controller knows of the last move, lets others go first.
 //! - The thread ends before the logs are closed. What was on its way is begun anew by the next start.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use storage::Disk;
 use storage::relocation::{CopyError, Copying, ExchangeError};
-use tracing::{debug, error, info, warn};
+use tracing::{debug, info, warn};
 
+use crate::background::Background;
 use crate::budget::Budget;
 use crate::errors::describe;
 use crate::node::Broker;
@@ -40,19 +40,18 @@ const WAIT: Duration = Duration::from_millis(50);
 const IDLE_WAIT: Duration = Duration::from_secs(1);
 
 /// The thread.
-#[derive(Default)]
 pub(crate) struct Mover {
-    state: Mutex<State>,
-    /// Told when there is something to do, or the thread is to end.
-    changed: Condvar,
+    thread: Background,
     budget: Budget,
 }
 
-#[derive(Default)]
-struct State {
-    stopping: bool,
-    woken: bool,
-    thread: Option<JoinHandle<()>>,
+impl Default for Mover {
+    fn default() -> Self {
+        Mover {
+            thread: Background::new("mover"),
+            budget: Budget::default(),
+        }
+    }
 }
 
 /// How a move's turn went.
@@ -65,55 +64,18 @@ enum Turn {
 }
 
 pub(crate) fn start(broker: &Arc<Broker>) {
-    let moved = broker.clone();
-    match std::thread::Builder::new()
-        .name("mover".to_owned())
-        .spawn(move || run(&moved))
-    {
-        Ok(thread) => broker.mover().lock().thread = Some(thread),
-        Err(error) => error!(%error, "the mover's thread does not start"),
-    }
+    broker.mover().thread.start(broker, run);
 }
 
 impl Mover {
     /// There is something to do.
     pub(crate) fn wake(&self) {
-        self.lock().woken = true;
-        self.changed.notify_all();
+        self.thread.wake();
     }
 
     /// Ends the thread, in the middle of a copy if need be, and waits for that.
     pub(crate) fn stop(&self) {
-        let thread = {
-            let mut state = self.lock();
-            state.stopping = true;
-            state.thread.take()
-        };
-        self.changed.notify_all();
-        if thread.is_some_and(|thread| thread.join().is_err()) {
-            error!("the mover's thread has broken off");
-        }
-    }
-
-    /// Waits, at most so long; true if the thread is to end.
-    fn pause(&self, wait: Duration) -> bool {
-        let state = self.lock();
-        let waited = self.changed.wait_timeout_while(state, wait, |state| !state.stopping);
-        waited.unwrap_or_else(PoisonError::into_inner).0.stopping
-    }
-
-    /// Waits until there may be something to do; true if the thread is to end.
-    fn idle(&self) -> bool {
-        let state = self.lock();
-        let is_idle = |state: &mut State| !state.stopping && !state.woken;
-        let waited = self.changed.wait_timeout_while(state, IDLE_WAIT, is_idle);
-        let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
-        state.woken = false;
-        state.stopping
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.thread.stop();
     }
 }
 
@@ -122,7 +84,7 @@ fn run(broker: &Arc<Broker>) {
     loop {
         directories.discard_abandoned();
         let Some(moving) = directories.next_move() else {
-            if mover.idle() {
+            if mover.thread.idle(IDLE_WAIT) {
                 return;
             }
             continue;
@@ -150,7 +112,7 @@ fn run(broker: &Arc<Broker>) {
                 directories.give_up(&moving);
             }
         }
-        if mover.pause(Duration::ZERO) {
+        if mover.thread.pause(Duration::ZERO) {
             return;
         }
     }
@@ -159,7 +121,7 @@ fn run(broker: &Arc<Broker>) {
 fn take_turn(broker: &Arc<Broker>, partition: &Arc<Partition>, moving: &WantedMove) -> Result<Turn, MoveEnd> {
     let mover = broker.mover();
     if partition.standing().busy || !is_known_to_controller(broker, moving) {
-        return Ok(match mover.pause(WAIT) {
+        return Ok(match mover.thread.pause(WAIT) {
             true => Turn::Stopped,
             false => Turn::NotYet,
         });
@@ -237,7 +199,7 @@ fn catch_up(
             unsynced = 0;
         }
         let wait = mover.budget.spend(progress.copied, rate, Instant::now());
-        if mover.pause(wait) {
+        if mover.thread.pause(wait) {
             return Ok(false);
         }
         if is_close {

@@ -7,14 +7,14 @@
 //! - The thread ends before the logs are closed.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use model::Offset;
-use tracing::{error, warn};
+use tracing::warn;
 
+use crate::background::Background;
 use crate::errors::describe;
 use crate::node::Broker;
 use crate::partitions::Partition;
@@ -27,20 +27,22 @@ const PACE_BYTES: usize = 256 << 10;
 const EMPTY_PAUSE: Duration = Duration::from_secs(1);
 
 /// The thread and what it has done.
-#[derive(Default)]
 pub(crate) struct Scrubber {
-    state: Mutex<State>,
-    /// Told when the thread is to end.
-    stopped: Condvar,
+    thread: Background,
     bytes: AtomicU64,
     rounds: AtomicU64,
     found: AtomicU64,
 }
 
-#[derive(Default)]
-struct State {
-    stopping: bool,
-    thread: Option<JoinHandle<()>>,
+impl Default for Scrubber {
+    fn default() -> Self {
+        Scrubber {
+            thread: Background::new("scrubber"),
+            bytes: AtomicU64::new(0),
+            rounds: AtomicU64::new(0),
+            found: AtomicU64::new(0),
+        }
+    }
 }
 
 /// What of the logs is damaged, and how far that was looked for.
@@ -59,23 +61,17 @@ pub(crate) fn start(broker: &Arc<Broker>) {
     let Some(rate) = broker.settings().log.scrub_bytes_per_second else {
         return;
     };
-    let scrubbed = broker.clone();
-    let thread = std::thread::Builder::new().name("scrubber".to_owned()).spawn(move || {
-        let scrubber = scrubbed.scrubber();
+    broker.scrubber().thread.start(broker, move |broker| {
         // As retention does: a node that has just started has its hands free.
-        let mut pause = scrubbed.settings().log.initial_task_delay;
-        while !scrubber.pause(pause) {
-            pause = if has_opened_logs(&scrubbed) && round(&scrubbed, rate) {
+        let mut pause = broker.settings().log.initial_task_delay;
+        while !broker.scrubber().thread.pause(pause) {
+            pause = if has_opened_logs(broker) && round(broker, rate) {
                 ROUND_PAUSE
             } else {
                 EMPTY_PAUSE
             };
         }
     });
-    match thread {
-        Ok(thread) => broker.scrubber().lock().thread = Some(thread),
-        Err(error) => error!(%error, "the scrubber's thread does not start"),
-    }
 }
 
 impl Scrubber {
@@ -98,26 +94,7 @@ impl Scrubber {
 
     /// Ends the thread, in the middle of a segment if need be, and waits for that.
     pub(crate) fn stop(&self) {
-        let thread = {
-            let mut state = self.lock();
-            state.stopping = true;
-            state.thread.take()
-        };
-        self.stopped.notify_all();
-        if thread.is_some_and(|thread| thread.join().is_err()) {
-            error!("the scrubber's thread has broken off");
-        }
-    }
-
-    /// Waits, at most so long; true if the thread is to end.
-    fn pause(&self, wait: Duration) -> bool {
-        let state = self.lock();
-        let waited = self.stopped.wait_timeout_while(state, wait, |state| !state.stopping);
-        waited.unwrap_or_else(PoisonError::into_inner).0.stopping
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.thread.stop();
     }
 }
 
@@ -138,7 +115,7 @@ fn round(broker: &Arc<Broker>, rate: u64) -> bool {
             from = next;
             has_read = true;
         }
-        if scrubber.lock().stopping {
+        if scrubber.thread.is_stopping() {
             return has_read;
         }
     }
@@ -159,7 +136,7 @@ fn step(broker: &Broker, partition: &Partition, from: Offset, rate: u64, unpaid:
         }
         let wait = Duration::from_secs_f64(*unpaid as f64 / rate as f64);
         *unpaid = 0;
-        if scrubber.pause(wait) || partition.is_offline() {
+        if scrubber.thread.pause(wait) || partition.is_offline() {
             return ControlFlow::Break(());
         }
         ControlFlow::Continue(())
