@@ -53,6 +53,11 @@ CORRUPT_MESSAGE = 2
 EARLIEST, LATEST = -2, -1
 SHOWN_MAX = 20
 WAIT_SECONDS = 60
+NOT_LOADED = (
+    confluent_kafka.KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    confluent_kafka.KafkaError.COORDINATOR_NOT_AVAILABLE,
+    confluent_kafka.KafkaError.NOT_COORDINATOR,
+)
 
 FILLING = {"log.cleaner.backoff.ms": "100", "log.flush.offset.checkpoint.interval.ms": "500"}
 READING = {
@@ -204,12 +209,27 @@ def places_of_groups():
     return {f"group-{number}": place("plain-none", number % PARTITIONS, number) for number in range(GROUPS)}
 
 
+def once_loaded(ask, asked):
+    """What `ask` answers of a group when the group's coordinator has loaded: this client does not ask again by itself."""
+    answers = []
+
+    def has_answered():
+        try:
+            answers.append(ask([asked])[asked.group_id].result(WAIT_SECONDS))
+        except confluent_kafka.KafkaException as error:
+            if error.args[0].code() not in NOT_LOADED:
+                raise
+        return bool(answers)
+
+    harness.wait_for(has_answered, f"the coordinator of {asked.group_id} has loaded", WAIT_SECONDS)
+    return answers[0]
+
+
 def commit(bootstrap):
     admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": bootstrap})
     for group, place in places_of_groups().items():
         wanted = confluent_kafka.ConsumerGroupTopicPartitions(group, [place])
-        for made in admin.alter_consumer_group_offsets([wanted]).values():
-            made.result(WAIT_SECONDS)
+        once_loaded(admin.alter_consumer_group_offsets, wanted)
 
 
 def committed(bootstrap):
@@ -220,10 +240,9 @@ def committed(bootstrap):
         asked = confluent_kafka.ConsumerGroupTopicPartitions(
             group, [confluent_kafka.TopicPartition(place.topic, place.partition)]
         )
-        for told in admin.list_consumer_group_offsets([asked]).values():
-            offset = told.result(WAIT_SECONDS).topic_partitions[0].offset
-            if offset != place.offset:
-                wrong[group] = offset
+        offset = once_loaded(admin.list_consumer_group_offsets, asked).topic_partitions[0].offset
+        if offset != place.offset:
+            wrong[group] = offset
     return wrong
 
 

@@ -1,4 +1,5 @@
 //! Logs that begin: what is on the disk of them and when, with the power lost at any call.
+#![allow(clippy::unwrap_used, reason = "a test ends where it is surprised")]
 
 use std::path::Path;
 
