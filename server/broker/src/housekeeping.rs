@@ -61,10 +61,14 @@ async fn pause(broker: &Arc<Broker>, last: Instant) {
     }
 }
 
-/// Looks after full disks: whether there is room by now, and what can be unlinked at once.
+/// Looks after full disks, whether there is room by now and what can be unlinked at once, and unlinks what is due.
 async fn keep_room(broker: Arc<Broker>) {
     loop {
         sleep(ROOM_CHECK_INTERVAL).await;
+        let now = broker.clock().monotonic();
+        if broker.directories().has_due(now) {
+            on_pool(&broker, move |broker| broker.directories().unlink_due(now)).await;
+        }
         if broker.directories().figures().full > 0 {
             on_pool(&broker, |broker| broker.directories().look_for_room()).await;
         }
@@ -89,7 +93,6 @@ async fn retain_all(broker: &Arc<Broker>, known: FutureSegments) -> Option<Futur
         }
         let segments: usize = future.values().sum();
         broker.future_segments().store(segments as u64, Ordering::Relaxed);
-        broker.directories().unlink_due(broker.clock().monotonic());
         future
     });
     work.await.ok()

@@ -281,6 +281,11 @@ fn open_log(
     let placement = placement(partition.directory_of(broker.id()), partition);
     let now = broker.clock().now();
     let directories = broker.directories();
+    let place = TopicPartition {
+        topic: topic.name.clone(),
+        partition: index,
+    };
+    directories.refuse_foreign(&place, image)?;
     directories.open(&topic.name, topic.id, index, placement, options, now)
 }
 

@@ -53,6 +53,12 @@ impl View {
         self.image.cluster.has_online_directory(broker, directory)
     }
 
+    /// Whether that incarnation of a broker is unfenced. Its own logs are open where it shows this to itself.
+    pub(crate) fn shows(&self, id: BrokerId, epoch: i64) -> bool {
+        self.live_broker(id)
+            .is_some_and(|registration| registration.epoch.get() == epoch)
+    }
+
     pub(crate) fn live_broker(&self, id: BrokerId) -> Option<&BrokerRegistration> {
         self.image
             .cluster

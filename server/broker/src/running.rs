@@ -42,8 +42,8 @@ pub struct RunningBroker {
     failed: watch::Receiver<Option<String>>,
 }
 
-/// Registers, follows the metadata log and returns when the controller has lifted the fence: from then on clients can be
-/// served.
+/// Registers, follows the metadata log and returns when the controller has lifted the fence and this node has followed that:
+/// its logs are open then, and clients can be served. The first that asks sees a cluster with a broker in it.
 ///
 /// # Errors
 /// If the controller refuses the broker, or the metadata log ends meanwhile.
@@ -72,6 +72,11 @@ pub async fn start(
     housekeeping::spawn(&broker, &mut tasks);
     cleaner::start(&broker);
     scrubber::start(&broker);
+    let mut views = broker.views();
+    tokio::select! {
+        shown = views.wait_for(|view| view.shows(broker.id(), epoch)) => drop(shown),
+        why = why_failed(&mut failed) => return Err(StartError::CannotGoOn(why)),
+    }
     mover::start(&broker);
     info!(broker_id = %broker.id(), broker_epoch = epoch, "broker is running");
     Ok(RunningBroker { broker, tasks, failed })

@@ -65,7 +65,7 @@ pub(crate) fn start(broker: &Arc<Broker>) {
         // As retention does: a node that has just started has its hands free.
         let mut pause = broker.settings().log.initial_task_delay;
         while !broker.scrubber().thread.pause(pause) {
-            pause = if has_opened_logs(broker) && round(broker, rate) {
+            pause = if broker.view().shows(broker.id(), broker.epoch()) && round(broker, rate) {
                 ROUND_PAUSE
             } else {
                 EMPTY_PAUSE
@@ -96,13 +96,6 @@ impl Scrubber {
     pub(crate) fn stop(&self) {
         self.thread.stop();
     }
-}
-
-/// Whether this broker shows what the cluster has given it to lead: its logs are opened before it shows that.
-fn has_opened_logs(broker: &Broker) -> bool {
-    let view = broker.view();
-    let registration = view.live_broker(broker.id());
-    registration.is_some_and(|registration| registration.epoch.get() == broker.epoch())
 }
 
 /// Goes over all partitions once; false if there was nothing to read.

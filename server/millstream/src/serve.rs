@@ -41,6 +41,8 @@ const METADATA_UPDATES_MAX: usize = 1;
 const COMPILED_FOLDER: &str = "compiled";
 /// The commit that this was built from, where the build was told.
 const COMMIT: Option<&str> = option_env!("MILLSTREAM_COMMIT");
+/// With fewer open files a node is not of much use.
+const FILES_MIN: u64 = 4096;
 /// How long the last tasks may take when the node has stopped.
 const RUNTIME_WAIT_MAX: Duration = Duration::from_secs(5);
 
@@ -70,6 +72,13 @@ fn raise_file_limit() {
         if let Err(error) = setrlimit(Resource::Nofile, raised) {
             warn!(%error, current = limit.current, maximum = limit.maximum, "the limit of open files stays where it is");
         }
+    }
+    let limit = getrlimit(Resource::Nofile).current;
+    if let Some(limit) = limit.filter(|limit| *limit < FILES_MIN) {
+        warn!(
+            limit,
+            "few files may be open (ulimit -n): each partition takes one and each older segment three, each connection one"
+        );
     }
 }
 

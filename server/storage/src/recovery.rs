@@ -341,7 +341,18 @@ impl<D: Disk> Opening<'_, D> {
         self.names_changed |= remove_snapshots_above(self.disk, self.directory, trusted)?;
         self.load_producers(&segments, trusted)?;
         let epochs = self.read_epochs()?;
-        let epochs = self.fitting(epochs, &segments, trusted)?;
+        let epochs = match self.epochs_trusted || epochs.is_none() {
+            true => epochs,
+            // Nothing vouches for it, so what is to be read again is looked at, too, before it is held against that.
+            false => {
+                let unread = bases[first..].iter().map(|base| self.open_unread(*base));
+                let unread = unread.collect::<io::Result<Vec<_>>>()?;
+                let all = [&segments[..], &unread].concat();
+                set_limits(&unread);
+                let epochs = self.fitting(epochs, &segments, trusted)?;
+                self.fitting(epochs, &all, self.start.recovery_point)?
+            }
+        };
         match &epochs {
             Some(epochs) => {
                 self.known_epochs = epochs.clone();
@@ -460,12 +471,8 @@ impl<D: Disk> Opening<'_, D> {
             recorded: self.start.recovery_point,
             gaps: options.compact,
             epochs: Some(&known_epochs),
-            // Where their checksum is right, the epochs of all batches are known.
-            newer_from: if self.epochs_trusted {
-                Offset::MAX
-            } else {
-                self.start.recovery_point
-            },
+            // Where their checksum is right, the epochs of all batches are known; else they may be those of an earlier time.
+            newer_from: if self.epochs_trusted { Offset::MAX } else { Offset::ZERO },
             bases: bases.as_ref(),
         };
         let found = survey(&segment.log, size, rules, Check::Checksums, |header, position| {
@@ -648,7 +655,15 @@ impl<D: Disk> Opening<'_, D> {
                 return Ok(None);
             }
         }
-        Ok(Some(epochs))
+        // Of an earlier time, it lacks the last.
+        let last = Offset::from_wire(end.get() - 1);
+        let header = last.map_or(Ok(None), |last| header_at(segments, last))?;
+        let header = header.filter(|header| header.last_offset() < end);
+        let is_known = header.is_none_or(|header| {
+            let epoch = header.leader_epoch();
+            epoch.is_none() || epoch == epochs.epoch_of(header.last_offset())
+        });
+        Ok(Some(epochs).filter(|_| is_known))
     }
 
     /// Opens a segment that is not written to any more.
@@ -656,6 +671,17 @@ impl<D: Disk> Opening<'_, D> {
         let segment = self.open_indexed(base)?;
         segment.set_bases(self.open_bases(base, segment.size())?);
         Ok(segment)
+    }
+
+    /// A segment that is to be read again, for a look at it before that.
+    fn open_unread(&self, base: Offset) -> io::Result<Arc<Segment<D::File>>> {
+        let log = self.disk.open(&Kind::Log.path(self.directory, base), OpenMode::Read)?;
+        let size = log.size_bytes()?;
+        let indexes = Indexes::Memory {
+            offsets: Vec::new(),
+            times: Vec::new(),
+        };
+        Ok(Arc::new(Segment::new(base, log, size, indexes)))
     }
 
     /// The list of where the batches of a cleaned segment begin. One of another size is thrown away.

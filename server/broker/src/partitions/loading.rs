@@ -44,6 +44,8 @@ pub enum LogDirectoriesError {
     Offline,
     #[error("the log has moved to a log directory that is not there")]
     MovedAway,
+    #[error("the folder {0} says that it is of another topic, which is there: put its own partition.metadata back")]
+    Foreign(PathBuf),
     #[error(transparent)]
     Settle(#[from] SettleError),
     #[error("no random bytes from the system")]
@@ -235,6 +237,22 @@ impl LogDirectories {
         epochs.min().flatten()
     }
 
+    /// # Errors
+    /// [`LogDirectoriesError::Foreign`] where the folder of a partition has the id of another topic that is there. A topic
+    /// that was deleted and made again has left a folder with an id that nobody has: it is set aside. But here an id was
+    /// overwritten or folders were swapped, and a new log would give offsets away again that are acknowledged.
+    pub(crate) fn refuse_foreign(&self, place: &TopicPartition, image: &Image) -> Result<(), LogDirectoriesError> {
+        let state = self.lock();
+        for directory in state.directories.iter().filter(|it| it.is_readable()) {
+            let found = directory.log_directory.topic_id_of(place)?;
+            if found.is_some_and(|id| names_another(image, id, &place.topic)) {
+                let folder = directory.log_directory.partition_path(place);
+                return Err(LogDirectoriesError::Foreign(folder));
+            }
+        }
+        Ok(())
+    }
+
     /// Opens a partition's log where it lies, or makes it where it may be: in the directory with the fewest partitions if
     /// nothing else is said.
     pub(crate) fn open(
@@ -313,6 +331,11 @@ impl LogDirectories {
                     None => directory.log_directory.topic_id_of(partition),
                 };
                 let topic_id = match topic_id {
+                    Ok(Some(id)) if names_another(image, id, &partition.topic) => {
+                        let error = LogDirectoriesError::Foreign(directory.log_directory.partition_path(partition));
+                        error!(%error, "the folder stays where it is");
+                        continue;
+                    }
                     Err(error @ DirectoryError::PartitionMetadata(_)) => {
                         error!(%error, "the folder stays where it is");
                         continue;
@@ -338,6 +361,11 @@ impl LogDirectories {
         self.lock()
             .doomed
             .extend(files.into_iter().map(|file| (due, Doomed::File(file))));
+    }
+
+    /// Whether anything was set aside long enough ago.
+    pub(crate) fn has_due(&self, now: Monotonic) -> bool {
+        self.lock().doomed.iter().any(|(at, _)| *at <= now)
     }
 
     /// Unlinks what was set aside long enough ago.
@@ -576,6 +604,11 @@ impl State {
         let emptiest = writable.min_by_key(|(_, it)| (it.log_directory.disk().figures().is_full, it.partitions));
         emptiest.map(|(at, _)| at).ok_or(LogDirectoriesError::None)
     }
+}
+
+/// Whether the id is that of a topic of another name.
+fn names_another(image: &Image, id: TopicId, topic: &TopicName) -> bool {
+    image.topics.by_id(id).is_some_and(|known| known.name != *topic)
 }
 
 fn report(partition: &TopicPartition, recovery: &Recovery) {

@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io::{self, IoSlice, IoSliceMut};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -29,13 +29,20 @@ impl Disk for RealDisk {
 
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<RealFile> {
         let mut options = fs::OpenOptions::new();
+        // Whoever opens a pipe or a device does not wait for its other end.
+        options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
         match mode {
             OpenMode::Read => options.read(true),
             OpenMode::ReadWrite => options.read(true).write(true),
             OpenMode::Create => options.read(true).write(true).create(true).truncate(false),
             OpenMode::Replace => options.read(true).write(true).create(true).truncate(true),
         };
-        Ok(RealFile(Arc::new(options.open(path)?)))
+        let file = options.open(path)?;
+        let kind = file.metadata()?.file_type();
+        if !kind.is_file() && !kind.is_dir() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+        }
+        Ok(RealFile(Arc::new(file)))
     }
 
     fn list(&self, directory: &Path) -> io::Result<Vec<DirectoryEntry>> {

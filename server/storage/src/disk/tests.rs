@@ -156,3 +156,14 @@ fn injected_faults_hit_the_call_they_name() {
     );
     file.write_all_at(&[IoSlice::new(b"x")], 1).unwrap();
 }
+
+#[test]
+fn what_is_no_file_is_refused_without_a_wait() {
+    let temporary = tempfile::tempdir().unwrap();
+    let pipe = temporary.path().join("pipe");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR).unwrap();
+    for mode in [OpenMode::Read, OpenMode::ReadWrite, OpenMode::Create] {
+        let refused = RealDisk.open(&pipe, mode).err().unwrap();
+        assert_eq!(refused.kind(), ErrorKind::InvalidInput, "{mode:?}");
+    }
+}

@@ -83,6 +83,7 @@ pub fn rebuild<D: Disk>(
             producers: ProducerStates::default(),
             knows_producers: true,
             end: None,
+            has_batches: false,
         };
         rebuilding.run().map_err(|error| TargetError::Io {
             path: path.to_owned(),
@@ -115,6 +116,8 @@ struct Rebuilding<'a, D: Disk> {
     knows_producers: bool,
     /// Where the log has come to.
     end: Option<Offset>,
+    /// Logs without any have neither indexes nor snapshots.
+    has_batches: bool,
 }
 
 impl<D: Disk> Rebuilding<'_, D> {
@@ -142,7 +145,7 @@ impl<D: Disk> Rebuilding<'_, D> {
         for base in &bases {
             self.segment(*base, &mut snapshots)?;
         }
-        if let Some(end) = self.end {
+        if let Some(end) = self.end.filter(|_| self.has_batches) {
             // As a node leaves it that stops in good order.
             self.snapshots_up_to(end, &mut snapshots)?;
             self.snapshot(end)?;
@@ -160,12 +163,15 @@ impl<D: Disk> Rebuilding<'_, D> {
         self.snapshots_up_to(base, snapshots)?;
         let log = BatchFile::open(self.disk, &Kind::Log.path(self.directory, base))?;
         let size = log.size_bytes();
+        let index_paths = [Kind::OffsetIndex, Kind::TimeIndex].map(|kind| kind.path(self.directory, base));
+        if size == 0 && !self.is_there(&index_paths[0])? && !self.is_there(&index_paths[1])? {
+            return Ok(());
+        }
         let indexes = Indexes::Memory {
             offsets: Vec::new(),
             times: Vec::new(),
         };
         let segment = Arc::new(Segment::new(base, log.file().clone(), size, indexes));
-        let index_paths = [Kind::OffsetIndex, Kind::TimeIndex].map(|kind| kind.path(self.directory, base));
         let [offsets, times] = index_paths.each_ref().map(|path| {
             let temporary = suffixed(path, TEMPORARY_SUFFIX);
             self.disk.open(&temporary, OpenMode::Replace)
@@ -179,6 +185,7 @@ impl<D: Disk> Rebuilding<'_, D> {
                     let marker = read_marker(log.file(), &batch.header, batch.position)?;
                     self.producers.note(&batch.header, marker);
                     self.end = Some(batch.header.next_offset());
+                    self.has_batches = true;
                     self.audience.read(batch.header.size_bytes() as u64);
                 }
                 other => self.pass_over(other.bytes()),
@@ -192,6 +199,14 @@ impl<D: Disk> Rebuilding<'_, D> {
             self.put(path)?;
         }
         self.disk.sync_directory(self.directory)
+    }
+
+    fn is_there(&self, path: &Path) -> io::Result<bool> {
+        match self.disk.open(path, OpenMode::Read) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     fn is_in_order(&self, batch: &BatchAt) -> bool {

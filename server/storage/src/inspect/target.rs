@@ -58,18 +58,13 @@ impl Target {
     /// If there is nothing of a log at `path`, or the disk fails.
     pub fn of<D: Disk>(disk: &D, path: &Path) -> Result<Target, TargetError> {
         let entries = disk.list(path).map_err(TargetError::io(path))?;
-        if is_log_directory(&entries) {
+        if is_log_directory(disk, path, &entries) {
             return Ok(Target::Directory(path.to_owned()));
         }
-        let has = |holds: &dyn Fn(&str) -> bool| entries.iter().any(|entry| holds(&entry.name));
-        let is_partition = has(&|name| {
-            [LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA].contains(&name)
-                || matches!(Kind::parse(name), Some((Kind::Log, _)))
-        });
-        if is_partition {
+        if is_partition(&entries) {
             let directory = parent(path).filter(|parent| {
                 let entries = disk.list(parent);
-                entries.is_ok_and(|entries| is_log_directory(&entries))
+                entries.is_ok_and(|entries| is_log_directory(disk, parent, &entries))
             });
             return Ok(Target::Partition {
                 path: path.to_owned(),
@@ -80,7 +75,7 @@ impl Target {
         let holds_logs = entries
             .iter()
             .any(|entry| entry.is_directory && entry.name == LOG_FOLDER);
-        if holds_logs && is_log_directory(&disk.list(&inner).map_err(TargetError::io(&inner))?) {
+        if holds_logs && is_log_directory(disk, &inner, &disk.list(&inner).map_err(TargetError::io(&inner))?) {
             return Ok(Target::Directory(inner));
         }
         Err(TargetError::NoLogs(path.to_owned()))
@@ -106,10 +101,25 @@ fn parent(path: &Path) -> Option<PathBuf> {
     })
 }
 
-fn is_log_directory(entries: &[DirectoryEntry]) -> bool {
+/// By the files of its own, or, where those are lost, by what lies in the folders that could be partitions.
+fn is_log_directory<D: Disk>(disk: &D, path: &Path, entries: &[DirectoryEntry]) -> bool {
+    let has_files = entries
+        .iter()
+        .any(|entry| [META_PROPERTIES, RECOVERY_POINT_CHECKPOINT].contains(&entry.name.as_str()));
+    let mut folders = entries
+        .iter()
+        .filter(|entry| entry.is_directory && Folder::parse(&entry.name).is_some());
+    has_files
+        || folders.any(|folder| {
+            disk.list(&path.join(&folder.name))
+                .is_ok_and(|inner| is_partition(&inner))
+        })
+}
+
+fn is_partition(entries: &[DirectoryEntry]) -> bool {
     entries.iter().any(|entry| {
-        [META_PROPERTIES, RECOVERY_POINT_CHECKPOINT].contains(&entry.name.as_str())
-            || entry.is_directory && Folder::parse(&entry.name).is_some()
+        [LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA].contains(&entry.name.as_str())
+            || matches!(Kind::parse(&entry.name), Some((Kind::Log, _)))
     })
 }
 

@@ -9,7 +9,7 @@ use model::{LeaderEpoch, Offset, ProducerEpoch, ProducerId, Sequence, Timestamp}
 
 use super::{Recovery, Start};
 use crate::disk::RealDisk;
-use crate::file_names::{Kind, LEADER_EPOCH_CHECKPOINT};
+use crate::file_names::{Kind, LEADER_EPOCH_CHECKPOINT, LEADER_EPOCH_CHECKSUM};
 use crate::leader_epochs::LeaderEpochs;
 use crate::producer_state::ActiveProducer;
 use crate::{AppendAs, LogOptions, Origin, PartitionLog};
@@ -79,6 +79,33 @@ fn remove(path: &Path, is_meant: impl Fn(&str) -> bool) -> usize {
         fs::remove_file(file).unwrap();
     }
     meant.len()
+}
+
+#[test]
+fn epochs_that_nothing_vouches_for_make_no_batch_damaged() {
+    // Of another log, of an earlier time, of a later one; with the checksum of what was there before, and without.
+    for text in ["0\n1\n9 0\n", "0\n1\n0 0\n", "0\n2\n0 0\n3 12\n", "0\n2\n0 0\n70 90\n"] {
+        for recovery_point in [0, 12, 31, 48] {
+            for without_checksum in [false, true] {
+                let temporary = tempfile::tempdir().unwrap();
+                let path = temporary.path().join("t-0");
+                let before = crashed(&path);
+                fs::write(path.join(LEADER_EPOCH_CHECKPOINT), text).unwrap();
+                if without_checksum {
+                    assert_eq!(remove(&path, |name| name == LEADER_EPOCH_CHECKSUM), 1);
+                }
+                let start = Start {
+                    clean: false,
+                    recovery_point: Offset::new(recovery_point),
+                    log_start_offset: Offset::ZERO,
+                };
+                let (log, recovery) = open(&path, start);
+                let what = format!("{text:?} {recovery_point} {without_checksum}");
+                assert_eq!(recovery.damage, Vec::new(), "{what}");
+                assert_eq!(known(&log), before, "{what}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use model::record_batch::{BatchBuilder, BatchOptions};
 use model::{ErrorCode, LeaderEpoch};
+use protocol::internal_records::metadata::{MetadataRecord, TopicRecord};
 use storage::log_directory::{MetaProperties, format};
 use storage::{Origin, RealDisk, Wait};
 
@@ -28,6 +29,43 @@ fn folders(root: &std::path::Path) -> Vec<String> {
         .filter(|entry| entry.is_directory)
         .map(|entry| entry.name)
         .collect()
+}
+
+#[test]
+fn a_folder_with_the_id_of_another_topic_that_is_there_is_left_alone() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directories = directories(temporary.path());
+    let (mine, other, gone) = (
+        Uuid::from_bytes([1; 16]),
+        Uuid::from_bytes([2; 16]),
+        Uuid::from_bytes([0xf3; 16]),
+    );
+    let mut replay = metadata::Replay::default();
+    for (name, topic_id) in [("t", mine), ("u", other)] {
+        let topic = TopicRecord {
+            name: name.into(),
+            topic_id,
+            ..TopicRecord::default()
+        };
+        replay.record(&MetadataRecord::from(topic)).unwrap();
+    }
+    let image = replay.take().unwrap().1;
+    let place = TopicPartition {
+        topic: TopicName::new("t").unwrap(),
+        partition: PartitionIndex::new(0),
+    };
+    let refused = |id: Uuid| {
+        let folder = temporary.path().join("t-0");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("partition.metadata"), format!("version: 0\ntopic_id: {id}")).unwrap();
+        directories.refuse_foreign(&place, &image)
+    };
+    assert!(directories.refuse_foreign(&place, &image).is_ok(), "no folder");
+    assert!(refused(mine).is_ok());
+    assert!(refused(gone).is_ok(), "a topic of this name that was deleted");
+    assert!(matches!(refused(other), Err(LogDirectoriesError::Foreign(_))));
+    directories.set_strays_aside(&image, BrokerId::new(1)).unwrap();
+    assert_eq!(folders(temporary.path()), ["t-0"]);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::inspect::fixture::{
     open, put,
 };
 use crate::inspect::verify::{VerifyOptions, verify};
-use crate::{ReadRequest, Start, Wait};
+use crate::{PartitionLog, ReadRequest, Start, Wait};
 
 #[derive(Default)]
 struct Heard {
@@ -89,6 +89,19 @@ fn answers(disk: &SimDisk) -> String {
         text.push_str(&format!("{} {:?}\n", read.first_offset, found.unwrap()));
     }
     text
+}
+
+#[test]
+fn a_log_without_records_gets_no_files() {
+    let disk = directory();
+    let folder = &Path::new(DIRECTORY).join("empty-0");
+    let start = Start::default();
+    let log = PartitionLog::open(disk.clone(), folder, LogOptions::default(), start, Timestamp::default()).unwrap();
+    drop(log);
+    let names = disk.list(folder).unwrap();
+    let (tally, _) = run(&disk).unwrap();
+    assert_eq!((tally.partitions, tally.files_changed), (2, 0));
+    assert_eq!(disk.list(folder).unwrap(), names);
 }
 
 #[test]

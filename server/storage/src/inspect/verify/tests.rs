@@ -525,6 +525,12 @@ fn a_path_is_known_by_what_lies_there() {
     let of = |path: &str| Target::of(&disk, Path::new(path));
     assert_eq!(of(DIRECTORY).unwrap(), Target::Directory(DIRECTORY.into()));
     disk.create_directory(Path::new("/data/log/first-0")).unwrap();
+    assert!(
+        matches!(of("/data"), Err(TargetError::NoLogs(_))),
+        "a name alone is nothing"
+    );
+    disk.open(Path::new("/data/log/first-0/partition.metadata"), OpenMode::Create)
+        .unwrap();
     assert_eq!(of("/data").unwrap(), Target::Directory("/data/log".into()));
     disk.create_directory(Path::new("/empty")).unwrap();
     assert!(matches!(of("/empty"), Err(TargetError::NoLogs(_))));
